@@ -3,10 +3,10 @@
 Usage: ``python -m bench.looking [--rows N] [--batches N] [--block N]`` for the first, ``python -m bench.looking --sessions N``
 for the second. One query sums payments by card, a file of ``--rows`` each batch; for ``--block`` batches its page is open in a
 client that takes its data after each batch, and metrics are scraped every second, then for as many nobody looks, and so on. The
-first two blocks warm up, and the first batch of each block is left out. The figure is the median of the seconds of the batches
-that were looked at by that of the others, and by the median of the two blocks around each; beside it stands the processor time
-that the driver's Python takes in a minute, page, metrics and their clients included. Of sessions the figures are seconds of
-wall and processor and the memory of ``windowpane inspect``, in processes of their own.
+first two blocks warm up, and the first batch of each block is left out. The figures are the medians of blocks of either kind,
+and how each that was looked at lies to the mean of the two around it: of the seconds of a batch, and of the processor seconds
+of a batch that this process and all that it starts take, page, metrics and their clients included. Of sessions the figures are
+seconds of wall and processor and the memory of ``windowpane inspect``, in processes of their own.
 """
 
 from __future__ import annotations

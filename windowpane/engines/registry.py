@@ -27,7 +27,7 @@ from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes import engine as panes
 from windowpane.engines.panes.engine import PanesEngine
-from windowpane.engines.patterns import text
+from windowpane.engines.patterns import left_out, text
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.patterns.text import PatternTextEngine
@@ -337,6 +337,7 @@ PATTERN_ENGINES: Final[tuple[EngineSpec[PatternProgram], ...]] = (
         reason="conditions are bytes, all rows at once, which a regular expression searches",
         state="a sort buffer, and hash pages: by key the rows from the waiting attempt on",
         holds={"b": "rows that wait", "p": "rows of attempts"},
+        combining=Combining(left_out.combiner, left_out.refusal, folds_punctual=True, folds_ordered=True),
     ),
     EngineSpec(
         PatternReferenceEngine,

@@ -10,9 +10,7 @@ from typing import cast
 from windowpane.engines.changing import WindowsAfterCut
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
-from windowpane.engines.patterns.left_out import combiner
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import P, engines_for
@@ -60,9 +58,10 @@ def combiner_of(program: Program) -> Combiner | None:
 
 def combiner_of_patterns(program: PatternProgram, *, foresees_watermark: bool) -> Combiner | None:
     """Return what leaves out rows of a pattern before the shuffle, ``None`` where all are sent."""
-    if program.engine != PatternTextEngine.name or program.upstream is not Upstream.SOURCE or not program.leaves_rows_out:
+    combining = _spec_of(program).combining
+    if combining is None or combining.refusal(program) or (program.has_late_output and not foresees_watermark):
         return None
-    return combiner(program) if foresees_watermark or not program.has_late_output else None
+    return combining.combiner(program)
 
 
 def _refusal(program: Program, combining: Combining[Program]) -> str | None:

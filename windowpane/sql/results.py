@@ -65,10 +65,10 @@ class Result(Guided):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows over by Arrow's C stream interface; intervals are text, since few libraries know Arrow's."""
-        table = self.table
-        for place, kind in enumerate(self.types):
-            if INTERVAL in (kind, kind.element):
-                table = table.set_column(place, self.names[place], self._texts.column(place))
+        table, places = self.table, [place for place, kind in enumerate(self.types) if INTERVAL in (kind, kind.element)]
+        texts = self._texts if places else table
+        for place in places:
+            table = table.set_column(place, self.names[place], texts.column(place))
         return table.__arrow_c_stream__(requested_schema)
 
     def rows(self) -> list[tuple[Any, ...]]:

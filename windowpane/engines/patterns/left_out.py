@@ -16,6 +16,7 @@ from windowpane.arrays import Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.combiner import Combiner, Folding
 from windowpane.engines.patterns.program import PatternProgram
+from windowpane.engines.program import Upstream
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.conditions import holds
@@ -28,6 +29,13 @@ def combiner(program: PatternProgram) -> Combiner:
     """Return what leaves rows out before the shuffle."""
     punctual = partial(_are_punctual, program) if program.has_late_output else None
     return Combiner(partial(without_others, program), _piecewise, is_ordered=True, punctual=punctual, keeps_rows=True)
+
+
+def refusal(program: PatternProgram) -> str | None:
+    """Return why all rows of a program are sent, ``None`` if some may be left out."""
+    if program.upstream is not Upstream.SOURCE:
+        return "rows of an earlier window are late one by one"
+    return None if program.leaves_rows_out else "a row that no variable takes may change a result"
 
 
 def without_others(program: PatternProgram, rows: pa.Table) -> pa.Table:

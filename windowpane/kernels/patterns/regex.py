@@ -113,14 +113,14 @@ class PatternText:
 
     def taken(self, names: Iterable[str]) -> Mask:
         """Return for each byte whether it is a row that one of some variables takes."""
-        names = list(names)
-        return np.array([row >= ROW and any(self._takes(name, row) for name in names) for row in range(256)])
-
-    def _takes(self, name: str, row: int) -> bool:
-        return name not in self.bits or bool(row >> self.bits[name] & 1)
+        rows, found = np.arange(256), np.zeros(256, np.bool_)
+        for name in names:
+            found |= (rows >> self.bits[name] & 1 > 0) if name in self.bits else True
+        return found & (rows >= ROW)
 
     def _class(self, *names: str, inside: bool = True) -> bytes:
-        rows = [row for row in range(ROW, 256) if any(self._takes(name, row) for name in names) == inside]
+        taken = self.taken(names)
+        rows = [row for row in range(ROW, 256) if taken[row] == inside]
         return b"[" + b"".join(b"\\x%02x" % row for row in rows) + b"]" if rows else b"[^\\x00-\\xff]"
 
     def _written(self, part: Pattern, unknown: _Unknown) -> bytes:

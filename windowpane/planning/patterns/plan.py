@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from windowpane.engines.patterns.program import PatternProgram
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.settings import DEFAULTS, Settings, plan_text
 from windowpane.windowing.expressions import Argument, Expression, OrderLike
@@ -77,11 +78,7 @@ class PatternPlan:
     def uses_processing_time(self) -> bool:
         return False
 
-    @property
-    def leaves_rows_out(self) -> bool:
-        return self.spec.leaves_rows_out and self.retain is None
-
-    def explain(self, engine: str, reason: str, buckets: str) -> str:
+    def explain(self, program: PatternProgram, buckets: str) -> str:
         spec = self.spec
         lines = {
             "key": ", ".join(self.keys) or "none, all rows are one partition",
@@ -93,10 +90,10 @@ class PatternPlan:
             "order": ", ".join(map(str, (self.event_time, *self.order_by, "arrival"))),
             "timeouts": "not asked for" if self.timeouts is None else f"side output {self.timeouts.name}",
             "an idle key": "remembered for ever" if self.retain is None else f"forgotten after {format_micros(self.retain)}",
-            **({"left out": "rows that no variable takes"} if self.leaves_rows_out else {}),
+            **({"left out": "rows that no variable takes"} if program.leaves_rows_out else {}),
             "late rows": self.settings.late_text,
             "lateness": format_micros(self.settings.allowed_lateness),
             "buckets": buckets,
-            "engine": f"{engine}: {reason}",
+            "engine": f"{program.engine}: {program.engine_reason}",
         }
         return plan_text("Row pattern", lines)

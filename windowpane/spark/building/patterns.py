@@ -66,7 +66,7 @@ def build_pattern(source: Source, keys: tuple[ColumnLike, ...], request: Pattern
         plan,
         operators=(Operator(program, reads, next_watermark=next_watermark),),
         outputs=_outputs(source, plan, program, names),
-        explained=partial(plan.explain, program.engine, program.engine_reason),
+        explained=partial(plan.explain, program),
         held_back=program.spec.passed_on,
         counters=PATTERN_COUNTERS,
     )

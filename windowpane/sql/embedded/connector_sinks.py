@@ -28,13 +28,14 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """The options that each connector needs."""
 KNOWN: Mapping[str, tuple[str, ...]] = {
+    "blackhole": ("type", "force_append_only"),
     "kafka": (PROPERTIES, FORMAT, ENCODE, KEY_ENCODE, "type", "force_append_only"),
     "deltalake": ("s3.", "gcs.", "azure.", "force_append_only"),
     "iceberg": ("database.name", "catalog.", "warehouse.path", "s3.", "create_table_if_not_exists", "force_append_only"),
 }
 """Those that it takes beside them; what ends with a point is the beginning of many."""
 _CHANGES = {"plain": "append", "upsert": "upsert", "debezium": "debezium"}
-TYPES = ("append-only", "upsert", "debezium")
+_TYPES = ("append-only", "upsert", "debezium")
 """What RisingWave calls the kinds of a sink; of a topic they are its formats, which need not be said beside them."""
 
 
@@ -140,7 +141,7 @@ def _format(options: Mapping[str, str]) -> str:
 def check(name: str, options: Mapping[str, str], key: tuple[str, ...], place: Place) -> None:
     """Refuse options that a sink of these connectors cannot be made from."""
     if options["connector"] == "kafka":
-        values = {FORMAT: tuple(_CHANGES), ENCODE: ("json",), KEY_ENCODE: ("json", "text"), "type": TYPES}
+        values = {FORMAT: tuple(_CHANGES), ENCODE: ("json",), KEY_ENCODE: ("json", "text"), "type": _TYPES}
         needs_key = _format(options) != "plain"
     else:
         values, needs_key = {"type": ("append-only", "upsert")}, options["type"] == "upsert"

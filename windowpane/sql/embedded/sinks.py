@@ -41,8 +41,7 @@ CONNECTORS: Mapping[str, tuple[str, ...]] = {
 def check_options(name: str, options: Mapping[str, str], relation: Relation, place: Place) -> None:
     """Refuse options that a sink cannot be made from."""
     connector = known_connector(options, CONNECTORS, place, sink=name)
-    beside = ("type", "force_append_only") if connector == "blackhole" else connector_sinks.KNOWN.get(connector, ())
-    refuse_other_options(options, ("primary_key", *CONNECTORS[connector], *beside), place)
+    refuse_other_options(options, ("primary_key", *CONNECTORS[connector], *connector_sinks.KNOWN.get(connector, ())), place)
     if connector in connector_sinks.NEEDED:
         connector_sinks.check(name, options, _key(options, relation), place)
     if connector == "parquet" and is_remote(options["path"]):

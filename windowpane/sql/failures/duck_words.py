@@ -124,9 +124,7 @@ def in_sql_words(error: duckdb.Error) -> SqlRunError | None:
     if said is not None:
         return said
     line = _plain(str(error).split("\n")[0])
-    is_outside = isinstance(error, duckdb.OutOfRangeException) or re.search(
-        r"out of range|[Oo]verflow|maximum|Lists larger", line
-    )
+    is_outside = isinstance(error, duckdb.OutOfRangeException) or _OUTSIDE.search(line)
     message = f"{line}. {_WIDER}" if "verflow" in line else f"{line}."
     return (OutOfRangeError if is_outside else InvalidValueError)(message)
 

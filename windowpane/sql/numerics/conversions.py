@@ -61,10 +61,14 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
     value = f"CAST({sql} AS {kind.duckdb})"
     if kind == TIME or is_instant(kind):
         read = _taken_time(f"CAST({sql} AS VARCHAR)", kind)
-        is_known = f"CASE WHEN typeof({sql}) = 'VARCHAR' THEN {read} ELSE {value} END"
-        return read if held in _TEXTS else value if held else is_known
-    whole = "taken_whole" if is_integer(kind) else "taken_wholes" if kind.element is not None and is_integer(kind.element) else ""
-    return f"CAST(windowpane_{whole}({sql}, {value}, '{kind}') AS {kind.duckdb})" if whole and "INT" not in held else value
+        if held:
+            return read if held in _TEXTS else value
+        return f"CASE WHEN typeof({sql}) = 'VARCHAR' THEN {read} ELSE {value} END"
+    one = kind if kind.element is None else kind.element
+    if "INT" in held or not is_integer(one):
+        return value
+    macro = "taken_whole" if one is kind else "taken_wholes"
+    return f"CAST(windowpane_{macro}({sql}, {value}, '{kind}') AS {kind.duckdb})"
 
 
 def _taken_time(text: str, kind: SqlType) -> str:

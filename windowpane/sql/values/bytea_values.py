@@ -1,4 +1,4 @@
-"""Values of bytea: how texts write them, The kernels' side of ``bytea``."""
+"""Values of bytea: how texts write them. The kernels' side of ``bytea``."""
 
 from __future__ import annotations
 
