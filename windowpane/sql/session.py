@@ -244,13 +244,14 @@ class Session(Guided):
 
         try:
             for cursor in split(text):
-                with _reported(cursor.text, cursor.place):
+                place = cursor.place  # where the statement begins: reading moves the cursor to its end
+                with _reported(cursor.text, place):
                     statement = read_statement(cursor)
                     if isinstance(statement, CreateView) and not self._replaces(statement):
                         made.append((statement, self._done(statement, Text(text))))
                         continue
                 yield from filled()
-                with _reported(cursor.text, cursor.place):
+                with _reported(cursor.text, place):
                     if isinstance(statement, Query) and rows is not None:
                         yield from self._parts(statement, Text(text), rows)
                         continue
