@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -16,16 +17,18 @@ from bench.systems.spark_job import session
 from bench.systems.task_folder import leave_figures
 from windowpane.sql import Session
 
+STORE = "store.duckdb"
+
 
 def main() -> None:
     folder, work, name = given()
     spark, query = session(), QUERIES[name]
-    with Session(spark, str(work / "store.duckdb")) as store:
+    with Session(spark, str(work / STORE)) as store:
         create(store, folder, query, maxFilesPerTrigger="1")
         store.run("FLUSH")
-        rows = results(store)
         progress = [each for running in spark.streams.active for each in running.recentProgress]
-    leave_figures(work, batch_s=steady(seconds_of_batches(progress)), rows=len(rows), differing=differing(folder, query, rows))
+        columns = store.columns("found")
+    leave_figures(work, batch_s=steady(seconds_of_batches(progress)), columns=columns)
 
 
 def create(store: Session, folder: Path, query: Query, **options: str) -> None:
@@ -45,6 +48,12 @@ def results(store: Session) -> pa.Table:
     store.run("SET max_result_size = '8GB'")
     found = store.query("SELECT * FROM found")
     return found.table.rename_columns(list(found.names))
+
+
+def kept(work: Path, columns: Sequence[str]) -> pa.Table:
+    """Return the rows of the view as any client of DuckDB reads them in its store, when the job has ended."""
+    with duckdb.connect(str(work / STORE), read_only=True) as database:
+        return database.sql("FROM found").select(*columns).to_arrow_table()
 
 
 def differing(folder: Path, query: Query, found: pa.Table) -> int:
