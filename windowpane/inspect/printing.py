@@ -93,19 +93,20 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def bytes_text(size: int) -> str:
-    """Return a number of bytes with its unit.
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def bytes_text(size: float) -> str:
+    """Return a number of bytes with its unit, each 1,024 of the one before, as PostgreSQL and Spark count them.
 
     Example:
         >>> bytes_text(1536)
         '1.5 kB'
     """
-    value = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1024 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return ""
+    value, power = float(size), 0
+    while value >= 1024 and power < len(_UNITS) - 1:
+        value, power = value / 1024, power + 1
+    return f"{value:,.{min(power, 1)}f} {_UNITS[power]}"
 
 
 def duration_text(seconds: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -11,10 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from windowpane.inspect.printing import bytes_text
 from windowpane.sizing import Estimate, Interval, costs
-
-_BYTES = ("B", "kB", "MB", "GB", "TB")
-_THOUSAND = 1_000
 
 
 def as_json(found: Estimate) -> str:
@@ -28,7 +25,7 @@ def print_estimate(console: Console, found: Estimate) -> None:
     for name in ("", "likely", "from", "to"):
         table.add_column(name, justify="left" if not name else "right")
     table.add_row("a batch takes", *_figures(found.seconds, "{:,.2f} s".format))
-    table.add_row("state", *_figures(found.state_bytes, _size))
+    table.add_row("state", *_figures(found.state_bytes, bytes_text))
     console.print(table)
     console.print(
         f"{_many(load.cores, 'core')} in {_many(load.executors, 'executor')}, spark.sql.shuffle.partitions={load.buckets:,}: "
@@ -48,8 +45,3 @@ def _figures(interval: Interval, written: Callable[[float], str]) -> list[str]:
 
 def _many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _size(number: float) -> str:
-    power = min(int(math.log(max(number, 1), _THOUSAND)), len(_BYTES) - 1)
-    return f"{number / _THOUSAND**power:,.{min(power, 1)}f} {_BYTES[power]}"
