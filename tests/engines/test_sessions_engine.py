@@ -27,7 +27,6 @@ from windowpane.engines.sessions.engine import SessionsEngine, refusal, rule_ref
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
-    ChangedPlanError,
     InvalidDurationError,
     InvalidSessionGapError,
     MergeBehindWatermarkError,
@@ -311,13 +310,6 @@ def test_sessions_without_a_rule_call_their_trigger(change, reason):
     program = program_of(**change)
     assert program.engine == "sessions"
     assert reason in (rule_refusal(program) or "")
-
-
-def test_a_restart_that_refines_each_late_row_finds_other_state():
-    store, gap = MemoryBlobStore(), wp.EventTimeSessionWindows(5)
-    SessionsEngine(program_of(gap, lateness=3, refine="last")).run(store, [], Clock(0, 0))
-    with pytest.raises(ChangedPlanError, match="refinements: was last, is each"):
-        SessionsEngine(program_of(gap, lateness=3, refine="each")).run(store, [], Clock(0, 0))
 
 
 def test_without_lateness_there_is_nothing_to_refine_so_each_is_last():

@@ -1,6 +1,7 @@
 """Kind ``changes``: a program is changed in the middle of a stream, and goes on with its state.
 
-Of every five seeds one is of OVER windows (``changed_over``) and one of joins (``changed_joins``), the others are of windows.
+Of every ten seeds one is of OVER windows (``changed_over``), one of triggers (``changed_triggers``) and two of joins
+(``changed_joins``), the others are of windows.
 
 Drawn are a program, a stream, a batch before which the query restarts, and a change. What comes out has to be what both programs
 give that run alone on the whole stream: of the old one the windows that start before the cut, of the new one the others. A batch
@@ -11,21 +12,20 @@ and in some the state of several buckets is spread over another number of them, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
-from verify.fuzz import changed_joins, changed_over
+from verify.fuzz import changed_joins, changed_over, changed_triggers
+from verify.fuzz.changed_buckets import Buckets, held_of, times_of
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
-from verify.fuzz.faults import Given
 from verify.fuzz.histories import begins
 from verify.fuzz.histories import parts as rows_by
 from verify.fuzz.outcome import Outcome, differences_of
-from verify.fuzz.rescaling import of_bucket
 from verify.fuzz.windowed import text_of
 from verify.fuzz.windowed_programs import (
     program_of,
@@ -37,17 +37,11 @@ from verify.fuzz.windowed_programs import (
     time_unit,
 )
 from verify.fuzz.windowed_streams import Batch, random_stream
-from windowpane.engines.beginning import Past, begun
 from windowpane.engines.changes import SINCE, Description, Incomplete, Verdict, matched_calls
 from windowpane.engines.common.slicing import is_staggered
-from windowpane.engines.program import MAIN, WINDOW_START, Program
-from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.program import WINDOW_START, Program
 from windowpane.errors import UnmovableStateError, WindowpaneError
-from windowpane.hidden_columns import TIME
-from windowpane.planning.changing import Held, continued
-from windowpane.planning.engines import make_engine
-from windowpane.planning.rescaling import rescaled
-from windowpane.state.memory import MemoryBlobStore
+from windowpane.planning.changing import continued
 from windowpane.windowing import assigners
 from windowpane.windowing.times import MAX, MIN
 
@@ -61,7 +55,7 @@ WIDER = pa.schema(
 def run(seed: int) -> Outcome:
     """Make the program and the changes of a seed, and compare what comes out with each program alone."""
     if seed % 5 > 2:
-        return changed_over.run(seed) if seed % 5 == 3 else changed_joins.run(seed)
+        return (changed_triggers if seed % 10 == 8 else changed_over if seed % 5 == 3 else changed_joins).run(seed)
     draw = Random(seed)
     programs = _drawn(draw)
     stream = random_stream(draw, programs[0], COLUMNS)
@@ -125,43 +119,9 @@ def _random_other(draw: Random, kind: str) -> assigners.WindowAssigner:
     return assigners.EventTimeSessionWindows.with_gap(draw.randint(1, 12))
 
 
-class _Buckets:
-    """A program on some buckets, opened anew in each batch."""
-
-    def __init__(self, program: Program, count: int = 1) -> None:
-        self.program, self.stores = program, [MemoryBlobStore() for _ in range(count)]
-
-    def run(self, batch: Batch) -> Rows:
-        """Return the results of a batch."""
-        clock = Clock(batch.watermark, batch.processing_time)
-        return self._results(lambda store, parts: make_engine(self.program).run(store, parts, clock), batch.parts)
-
-    def begin(self, past: Sequence[pa.Table], cut: int) -> Rows:
-        """Begin with the rows of a history."""
-        end = Past.below(cut)
-        return self._results(lambda store, parts: begun(make_engine(self.program), store, parts, end), past)
-
-    def rescale(self, count: int) -> None:
-        """Spread the state over another number of buckets."""
-        self.stores = list(rescaled(self.stores, count))
-
-    def _results(self, run: Callable[[MemoryBlobStore, list[pa.Table]], BucketOutput], parts: Sequence[pa.Table]) -> Rows:
-        types = {field.name: field.type for field in self.program.value_types}
-        given = Given([_cast(part, types) for part in parts], Clock(MIN, MIN))
-        outputs = [
-            run(store, of_bucket(self.program, given, number, len(self.stores))) for number, store in enumerate(self.stores)
-        ]
-        tables = [table for output in outputs for number, table in output.tables if number == MAIN]
-        return [row for table in tables for row in table.to_pylist()]
-
-
-def _cast(rows: pa.Table, types: dict[str, pa.DataType]) -> pa.Table:
-    return rows.cast(pa.schema([field.with_type(types.get(field.name, field.type)) for field in rows.schema]))
-
-
 def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> list[str]:
     try:
-        whole = [_Buckets(of) for of in programs]
+        whole = [Buckets(of) for of in programs]
         past, cut = _history(draw, programs, stream)
         for each in whole if past is not None else ():
             each.begin(past or (), cut)
@@ -172,7 +132,7 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
     count = draw.choice([1, 1, 3])
     if any(is_staggered(each.spec.assigner) for each in programs):
         count = 1  # each bucket shifts its windows by an offset of its own
-    bucket, owners, found = _Buckets(programs[0], count), [(0, MIN)], list[str]()
+    bucket, owners, found = Buckets(programs[0], count), [(0, MIN)], list[str]()
     passed = 0  # so many batches were before a cut that was set by hand
     if past is not None:
         bucket.begin(past, cut)
@@ -185,11 +145,11 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
                 if not any(each in str(error) for each in ("stagger", "since the last change")):
                     raise
         if number in points:
-            held = _held(bucket.stores, stream[:number])
+            held = held_of(bucket.stores, stream[:number])
             if held is None:
                 return found
             now = owners[-1][0] + 1
-            cut_at = draw.choice(_times(stream)) + 1 if draw.random() < 0.2 and _times(stream) else None
+            cut_at = draw.choice(times_of(stream)) + 1 if draw.random() < 0.2 and times_of(stream) else None
             incomplete: Incomplete = "partial" if draw.random() < 0.25 else "null"
             going_on, report = continued(programs[now], held, cut_at, incomplete)
             if report.verdict is Verdict.REFUSED or not isinstance(going_on, Program):
@@ -198,7 +158,7 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
             if report.cut is not None:
                 passed = 0 if cut_at is None else number
             if passed:  # rows so far are in no window behind the cut, nor of what the program there becomes
-                after = _Buckets(programs[now])
+                after = Buckets(programs[now])
                 if past is not None:
                     after.begin([], cut)
                 alone[now] = [after.run(_without_rows(each) if at < passed else each) for at, each in enumerate(stream)]
@@ -218,27 +178,15 @@ def _differences(draw: Random, programs: Sequence[Program], stream: Sequence[Bat
 
 def _history(draw: Random, programs: Sequence[Program], stream: Sequence[Batch]) -> tuple[list[pa.Table] | None, int]:
     """Return the rows below a cut, with which some programs begin; ``None`` for those that begin without."""
-    times = _times(stream)
+    times = times_of(stream)
     if draw.random() < 0.75 or not times or not all(map(begins, programs)):
         return None, MIN
     cut = draw.choice(times)
     return [part for batch in stream for part in rows_by(batch.parts, cut, before=True)], cut
 
 
-def _times(stream: Sequence[Batch]) -> list[int]:
-    return [time for batch in stream for part in batch.parts for time in part[TIME].to_pylist() if time is not None]
-
-
 def _without_rows(batch: Batch) -> Batch:
     return replace(batch, parts=())
-
-
-def _held(stores: Sequence[MemoryBlobStore], batches: Sequence[Batch]) -> Held | None:
-    times = _times(batches)
-    headers = [
-        (name, blob) for store in stores for name in store if name.endswith("header") and (blob := store.get(name)) is not None
-    ]
-    return Held.of(headers, batches[-1].watermark, max(times, default=None))
 
 
 def as_one(

@@ -273,10 +273,12 @@ def _trigger(was: Description, now: Description, before: JsonValue, after: JsonV
         return Outcome(Verdict.SAME, "it has the lateness of its windows")
     if can_cut(was, now):
         return Outcome(Verdict.ACCEPT, "windows that start before the cut fire as before, the others by the new one", Way.CUT)
-    if was["engine"] == now["engine"] and _has_another_size(before, after) and _pieces(was) is None and _pieces(now) is None:
+    if was["engine"] == now["engine"] and _goes_on(before, after) and _pieces(was) is None and _pieces(now) is None:
         return Outcome(Verdict.ACCEPT, "what it knows of open windows stays; the new size counts from the next row on")
     if begins_anew(was, now):
-        return Outcome(Verdict.ACCEPT, "its timers and counts begin anew for open windows, whose contents stay")
+        return Outcome(Verdict.ACCEPT, "its timers and counts begin anew for open windows, whose contents come out when it fires")
+    if was["engine"] == now["engine"] == "panes" and _is(_inner(before)) == "NeverTrigger":
+        return Outcome(Verdict.REFUSED, "of windows that never fire no row is kept")
     return Outcome(Verdict.REFUSED, f"what the engine {was['engine']} keeps of its trigger is of no use to the new one")
 
 
@@ -288,12 +290,13 @@ def _is(part: JsonValue) -> str | None:
     return part.get("is") if isinstance(part, dict) else None
 
 
-def _has_another_size(before: JsonValue, after: JsonValue) -> bool:
-    """Whether both are triggers of counts, or of distances, that differ in no other part."""
+def _goes_on(before: JsonValue, after: JsonValue) -> bool:
+    """Whether a trigger goes on with what another one keeps: of counts or distances of another size, or of one custom class."""
     one, other = _inner(before), _inner(after)
-    sizes: dict[str | None, str] = {"CountTrigger": "max_count", "DeltaTrigger": "threshold"}
-    size = sizes.get(_is(one))
-    return size is not None and _is(before) == _is(after) and {**one, size: 0} == {**other, size: 0}
+    if _is(before) != _is(after) or _is(one) != _is(other):
+        return False
+    size = {"CountTrigger": "max_count", "DeltaTrigger": "threshold"}.get(str(_is(one)))
+    return ":" in str(_is(one)) or (size is not None and {**one, size: 0} == {**other, size: 0})
 
 
 def _pieces(description: Description) -> int | None:
@@ -305,24 +308,36 @@ def _pieces(description: Description) -> int | None:
     return None if evictor["do_evict_after"] or length == 1 else length
 
 
-_BY_ROW_OR_CLOCK = frozenset(
-    {"CountTrigger", "EachBatch", "ContinuousEventTimeTrigger", "ContinuousProcessingTimeTrigger", "ProcessingTimeoutTrigger"}
+_BUILT_IN = frozenset(
+    {
+        "CountTrigger",
+        "ContinuousEventTimeTrigger",
+        "ContinuousProcessingTimeTrigger",
+        "DeltaTrigger",
+        "EachBatch",
+        "EndOfStreamTrigger",
+        "EventTimeTrigger",
+        "NeverTrigger",
+        "PaneTrigger",
+        "ProcessingTimeTrigger",
+        "ProcessingTimeoutTrigger",
+    }
 )
-"""Triggers that a pane can be given which holds rows: they have not seen these, and miss none."""
+"""Triggers that may begin with windows whose rows another one has seen."""
 
 
 def begins_anew(was: Description, now: Description) -> bool:
-    """Whether open windows are given a trigger that has not seen their rows: global ones of partials, in panes."""
-    before, after = was.get("trigger"), now.get("trigger")
-    return before != after and not _has_another_size(before, after) and _can_begin(was) and _can_begin(now)
-
-
-def _can_begin(description: Description) -> bool:
-    panes = description["panes"]
-    is_plain = _holds_partials(description) and description["engine"] == "panes" and not panes["shows_info"]
-    return (
-        is_plain and _is(description["assigner"]) == "GlobalWindows" and _is(_inner(description["trigger"])) in _BY_ROW_OR_CLOCK
-    )
+    """Whether open windows, global ones or sessions, are given a trigger that has not seen their rows."""
+    before, after = without_lateness(was.get("trigger")), without_lateness(now.get("trigger"))
+    if before == after or _goes_on(before, after) or was["engine"] != now["engine"] or can_cut(was, now):
+        return False
+    shows_panes = any(each["panes"]["shows_info"] or each["panes"]["retracts"] for each in (was, now))
+    if shows_panes or _is(_inner(after)) not in _BUILT_IN:
+        return False
+    is_of_partials = _holds_partials(was) and _holds_partials(now)
+    keeps_rows = now["assigner"]["is"] == "GlobalWindows" and _is(_inner(before)) != "NeverTrigger"
+    is_here = now["engine"] == "sessions" or keeps_rows
+    return _holds_elements(now) or (is_of_partials and is_here)
 
 
 def _evictor(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -344,12 +359,6 @@ def _watermark_of_each_key(was: Description, now: Description, before: object, a
     return _free(was, now, before, after) if before is not None and after is not None else _refuse(was, now, before, after)
 
 
-def _refinements(was: Description, now: Description, before: object, after: object) -> Outcome:
-    if now.get("engine") != "sessions" or not now.get("allowed lateness"):
-        return _free(was, now, before, after)
-    return Outcome(Verdict.REFUSED, "sessions that fire for each late row keep other state")
-
-
 _SESSIONS = frozenset({"EventTimeSessionWindows", "ProcessingTimeSessionWindows"})
 
 
@@ -364,9 +373,15 @@ def _assigner(was: Description, now: Description, before: JsonValue, after: Json
 def _lateness(was: Description, now: Description, before: object, after: object) -> Outcome:
     if now["assigner"] == was["assigner"] and (now["assigner"]["is"] == "GlobalWindows" or "Processing" in now["assigner"]["is"]):
         return Outcome(Verdict.SAFE, "no row is late for its windows")
-    if was["engine"] == now["engine"] == "sessions" and was["refinements"] == now["refinements"] == "last":
+    if was["engine"] == now["engine"] and now["assigner"]["is"] in _SESSIONS:
         return Outcome(Verdict.SAFE, "sessions that are over stay so; those beyond a shorter one are over at the next watermark")
     return _by_cut(was, now, before, after)
+
+
+def _panes(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+    if can_cut(was, now):
+        return Outcome(Verdict.ACCEPT, "windows that start before the cut say of their panes what they did", Way.CUT)
+    return _refuse(was, now, before, after)
 
 
 def _columns_of_windows(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -380,13 +395,11 @@ WINDOWS: Mapping[str, Rule] = {
     "assigner": _assigner,
     "trigger": _trigger,
     "evictor": _evictor,
+    "panes": _panes,
     "allowed lateness": _lateness,
-    "refinements": _refinements,
     "watermark of each key": _watermark_of_each_key,
-    "watermark delay": _free,
-    "code": _free,
+    **dict.fromkeys(("refinements", "watermark delay", "code", "results"), _free),
     "columns": _columns_of_windows,
-    "results": _free,
 }
 OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns, "results": _free}
 
@@ -504,6 +517,8 @@ def _calls_of_windows(verdict: Verdict, effect: str) -> Callable[[Description, D
             return Outcome(verdict, effect)
         if can_cut(was, now):
             return Outcome(verdict, effect, Way.CUT)
+        if verdict is Verdict.SAFE and same_engine and _holds_elements(now) and was["evictor"] is now["evictor"] is None:
+            return Outcome(verdict, effect)
         if holds:
             return Outcome(Verdict.REFUSED, "its windows do not say in which order their rows came, as one of the calls needs")
         return Outcome(Verdict.REFUSED, f"the state of the engine {was['engine']} holds the calls together")
@@ -540,6 +555,11 @@ def _holds_partials(description: Description) -> bool:
     """Whether the state of a program of windows is partials of built-in aggregates, a column each, and nothing made of them."""
     is_plain = bool(description["calls"]) and description["evictor"] is None and not description["resolved"]["process"]
     return is_plain and description["engine"] in ("slices", "sessions", "panes") and not description["panes"]["retracts"]
+
+
+def _holds_elements(description: Description) -> bool:
+    """Whether the state of a program of windows is what the operator keeps: elements, or accumulators, by key and window."""
+    return description["engine"] in ("reference", "row")
 
 
 def _refuse_calls(was: Description, now: Description) -> Outcome:

@@ -216,6 +216,11 @@ def last_end(assigner: WindowAssigner, time: int) -> int:
     return max((window.end for window in _holding(_slices(assigner), time)), default=time + 1)
 
 
+def has_one_window(assigner: WindowAssigner, time: int) -> bool:
+    """Whether an instant is in one window, or in none."""
+    return len(_holding(_slices(assigner), time)) <= 1
+
+
 def _where(table: pa.Table, wanted: Callable[[Mask], Mask], at: int | None, has_null: bool) -> pa.Table:
     """Return the rows of wanted times, which are all ``at`` an instant if it is given; those without one if asked for."""
     if at is not None:

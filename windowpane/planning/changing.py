@@ -7,13 +7,15 @@ part, and the program as it goes on with the state: of a later generation where 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, get_args
 
+import pyarrow.compute as pc
+
 from windowpane.arrays.instants import MAX, MIN, format_instant
 from windowpane.arrays.values import JsonValue
-from windowpane.engines.batch.header import BucketHeader
+from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.changes import (
     ACCEPTED,
     INCOMPLETE,
@@ -31,9 +33,10 @@ from windowpane.engines.changes import (
     matched_calls,
     shown,
 )
-from windowpane.engines.changing import first_start_above, last_end
+from windowpane.engines.changing import OfGeneration, first_start_above, has_one_window, last_end
 from windowpane.engines.common.changed_calls import made_of
 from windowpane.engines.common.columnar import fold_of
+from windowpane.engines.common.held_panes import ELEMENTS, ListsPanes, Wanted
 from windowpane.engines.over.changed_calls import added_call
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import Program, Upstream
@@ -42,10 +45,47 @@ from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.growth import growth_of
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError, InvalidSpecError, UnreadableDescriptionError, present
+from windowpane.hidden_columns import END
 from windowpane.planning.description.programs import read_back
 from windowpane.planning.description.values import read
+from windowpane.planning.engines import make_engine
+from windowpane.state.blob_store import BlobStore
 
 _TAKEN: Mapping[str, Verdict] = {"none": Verdict.SAME, "safe": Verdict.SAFE, "accept": Verdict.ACCEPT}
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What the program of now has open behind an instant: windows of keys, and the rows in them, ``None`` if no part counts."""
+
+    windows: int
+    rows: int | None
+
+    @classmethod
+    def of(cls, store: BlobStore, instant: int) -> Self:
+        """Return what one bucket has.
+
+        Raises:
+            UnreadableDescriptionError: a part of the user's own that is not found by its name.
+        """
+        number = BucketHeader.of(present(store.get(HEADER), "a batch has run")).generation
+        own = OfGeneration(store, number) if number else store
+        program = read_back(BucketHeader.of(present(own.get(HEADER), "its program has run")).description)
+        engine = make_engine(program)
+        if not isinstance(program, Program) or not isinstance(engine, ListsPanes):
+            return cls(0, None)
+        counts = [name for name, call, _ in program.aggregates if call.name == "count" and not call.arguments]
+        found = [table.filter(pc.greater(table[END], instant)) for table in engine.held(own, Wanted(results=bool(counts)))]
+        rows = [each[name].to_pylist() for each in found for name in (ELEMENTS, *counts[:1]) if not each[name].null_count]
+        windows, is_told = sum(each.num_rows for each in found), has_one_window(program.spec.assigner, instant)
+        is_told &= windows == sum(map(len, rows))
+        return cls(windows, sum(map(sum, rows)) if is_told else None)
+
+    @classmethod
+    def together(cls, parts: Sequence[tuple[int, int | None]]) -> Self:
+        """Return what several buckets have."""
+        rows = [rows for _, rows in parts if rows is not None]
+        return cls(sum(windows for windows, _ in parts), sum(rows) if len(rows) == len(parts) else None)
 
 
 @dataclass(frozen=True)
@@ -60,6 +100,8 @@ class Held:
     now: int | None = None  # the clock of the last batch, ``None`` if it is not known
     began: int | None = None  # where the history ends that the state began with, ``None`` if it began empty
     before: tuple[Description, ...] = ()  # the descriptions of programs before these that may have written what some bucket holds
+    # the open windows of keys that end behind an instant, and how many rows they hold; ``None`` if that is not known
+    behind: Callable[[int], Behind | None] | None = None
 
     @classmethod
     def of(cls, headers: Sequence[tuple[str, bytes]], watermark: int | None = None, latest: int | None = None) -> Self | None:
@@ -91,6 +133,22 @@ class Held:
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """What the windows of a new program lack behind a cut that was set below the latest row so far."""
+
+    latest: int  # the latest time of rows so far
+    before: Behind | None  # what is open of the program before behind the cut, ``None`` if it is not known
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        line = f"new windows up to {format_instant(self.latest)} lack the rows that came so far"
+        if self.before is None:
+            return line
+        rows = "" if self.before.rows is None else f", at most {self.before.rows} rows"
+        return f"{line}; of the program before {self.before.windows} windows of keys are open there{rows}"
+
+
+@dataclass(frozen=True)
 class Report:
     """What the restart of one operator changes."""
 
@@ -100,6 +158,7 @@ class Report:
     open_windows: int | None = None
     # by the names of calls that are added when the last window ends that lacks rows of theirs
     complete: Mapping[str, str] = field(default_factory=dict)
+    lacking: Lacking | None = None  # what windows behind an early cut lack
 
     @property
     def verdict(self) -> Verdict:
@@ -115,6 +174,8 @@ class Report:
             found.append(f"    {each.outcome.verdict.name.lower()}: {each.outcome.effect}")
         if self.cut is not None and self.verdict is not Verdict.REFUSED:
             found.append(f"  cut: {format_instant(self.cut)}")
+        if self.lacking is not None and self.verdict is not Verdict.REFUSED:
+            found.append(f"  lacking: {self.lacking}")
         found += [f"  complete since {at}: {name}" for name, at in self.complete.items()]
         if self.parts and self.open_windows is not None:
             found.append(f"  open: {self.open_windows} windows or keys")
@@ -130,6 +191,7 @@ class Report:
                 "verdict": each.outcome.verdict.name.lower(),
                 "effect": each.outcome.effect,
                 "cut": self.cut if each.outcome.way is Way.CUT else None,
+                "lacking": str(self.lacking) if self.lacking is not None and each.outcome.way is Way.CUT else None,
                 "complete_since": self.complete.get(each.part.removeprefix("call ")) if each.was is None else None,
             }
             for each in self.parts
@@ -167,16 +229,19 @@ def continued(
         program = replace(program, earlier=earlier) if earlier else program
     if not isinstance(program, Program):
         return program, Report(parts, None, held.open_windows)
-    is_cut = any(each.outcome.way is Way.CUT for each in parts)
+    is_cut, lacking = any(each.outcome.way is Way.CUT for each in parts), None
     kept = held.generations if is_cut else held.generations[:-1]
     if is_cut:
         parts, begins = _cut(program, held, parts, cut)
+        newest = _newest(program, held)
+        if newest is not None and MIN < begins <= newest:
+            lacking = Lacking(newest, None if held.behind is None else held.behind(begins))
     else:
         program, parts = _with_added(program, held, parts, cut, incomplete)
     is_refused = any(each.outcome.verdict is Verdict.REFUSED for each in parts)
     live = [] if is_refused else _live(program, held, kept, begins)
     parts = tuple(map(_without_wider, parts)) if live else parts
-    report = Report(parts, begins if is_cut else None, held.open_windows, complete_since(program.description))
+    report = Report(parts, begins if is_cut else None, held.open_windows, complete_since(program.description), lacking)
     if report.verdict is Verdict.REFUSED or not kept:
         return program, report
     return replace(program, generation=len(kept), begins=begins, earlier=tuple(live)), report

@@ -38,6 +38,7 @@ from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.values import Picked
+from windowpane.windowing.spec import PaneSettings
 from windowpane.windowing.times import MAX, MIN
 
 Rows = list[dict[str, Any]]
@@ -155,6 +156,24 @@ def longer_gap(old: Rows, new: Rows) -> Rows:
     return [dict(zip(("k", WINDOW_START, WINDOW_END, "s"), each, strict=True)) for each in sessions]
 
 
+def sessions_of(*found: tuple[Any, ...]) -> Law:
+    """Sessions by hand."""
+    return lambda old, new: [dict(zip(("k", WINDOW_START, WINDOW_END, "s"), each, strict=True)) for each in found]
+
+
+# of the sessions that are open, a's from 12 has 20 and b's from 14 has 8; b's from 3 ends before a row comes to it
+sessions_of_each_batch = sessions_of(
+    ("a", 12, 20, 52), ("a", 24, 28, 128), ("b", 14, 22, 72), ("b", 31, 35, 256), ("a", 24, 30, 640), ("b", 31, 37, 1280)
+)
+early_and_final = sessions_of(
+    ("b", 3, 7, 2), ("a", 12, 20, 52), ("b", 14, 22, 72), *[("a", 24, 30, 640), ("b", 31, 37, 1280)] * 2
+)
+EARLY = {
+    "trigger": triggers.composable.AfterWatermark(early=triggers.composable.AfterCount(2)),
+    "panes": PaneSettings("accumulating"),
+}
+sessions_of_two = sessions_of(("a", 24, 30, 640), ("b", 31, 37, 1280))
+
 ADDED, REMOVED, RENAMED = "an aggregate is added", "an aggregate is removed", "aggregates are renamed, or in another order"
 WIDER, LATER = "the type of an argument is wider (int to bigint, float to double, more digits)", "allowed lateness"
 ANOTHER = {"s": agg.sum("n"), "total": agg.sum("n")}
@@ -254,7 +273,20 @@ OF_WINDOWS = [
         windows(TENS, SUM, allowed_lateness=20),
         by_cut(20),
     ),
-    Row("windows", f"{LATER} of sessions", "safe", "sessions", windows(GAP, SUM), windows(GAP, SUM, allowed_lateness=2), of_new),
+    *(
+        Row(
+            "windows",
+            f"{LATER} of sessions",
+            "safe",
+            engine,
+            windows(GAP, SUM, engine=engine, allowed_lateness=old, **parts),
+            windows(GAP, SUM, engine=engine, allowed_lateness=new, **parts),
+            of_new,
+        )
+        for engine in ("sessions", "reference")
+        for parts in ({}, {"refine": "each"}, {"trigger": triggers.PurgingTrigger.of(triggers.EventTimeTrigger())}, SHORTER)
+        for old, new in ((0, 2), (12, 2))
+    ),
     Row(
         "windows",
         "another trigger of windows with a start and an end",
@@ -273,13 +305,85 @@ OF_WINDOWS = [
         windows(ALL, SUM, trigger=triggers.EachBatch()),
         results(("a", None, 181), ("b", None, 330), ("a", None, 693), ("b", None, 1354)),
     ),
+    *(
+        Row(
+            "windows",
+            "another trigger of global windows",
+            "accept",
+            engine,
+            windows(ALL, SUM, engine=engine, **COUNTED),
+            windows(ALL, SUM, engine=engine, trigger=triggers.EndOfStreamTrigger()),
+            of_new,
+        )
+        for engine in ("panes", "reference")
+    ),
     Row(
         "windows",
-        "another trigger of sessions",
+        "another trigger of global windows that never fire",
         "refused",
-        "sessions",
-        windows(GAP, SUM),
-        windows(GAP, SUM, trigger=triggers.EachBatch()),
+        "panes",
+        windows(ALL, SUM),
+        windows(ALL, SUM, trigger=triggers.EachBatch()),
+    ),
+    *(
+        Row(
+            "windows",
+            "`pane_info` of windows with a start and an end",
+            "accept",
+            engines,
+            windows(TENS, SUM, **parts),
+            windows(TENS, SUM, panes=PaneSettings(shows_info=True), **parts),
+            by_cut(20),
+        )
+        for engines, parts in (("slices panes", {}), ("reference", {"engine": "reference"}))
+    ),
+    *(
+        Row("windows", change, "safe", "reference", windows(assigner, MANY, **parts), windows(assigner, calls, **parts), of_new)
+        for assigner, parts in ((GAP, {"engine": "reference"}), (ALL, {"engine": "reference", **COUNT_3}))
+        for change, calls in ((REMOVED, SUM), (RENAMED, {"x": agg.count("n"), "y": agg.sum("n")}))
+    ),
+    *(
+        Row(
+            "windows",
+            "another trigger of sessions",
+            "accept",
+            engine,
+            windows(GAP, SUM, engine=engine, **old),
+            windows(GAP, SUM, engine=engine, **new),
+            law,
+        )
+        for engine in ("sessions", "reference")
+        for old, new, law in (
+            ({}, {"trigger": triggers.EachBatch()}, sessions_of_each_batch),
+            ({"trigger": triggers.EachBatch()}, {}, of_new),
+            ({}, SHORTER, sessions_of_two),
+            (COUNTED, {}, of_new),
+        )
+    ),
+    *(
+        Row(
+            "windows",
+            "which late rows of sessions fire (`refine`)",
+            "safe",
+            engine,
+            windows(GAP, SUM, engine=engine, allowed_lateness=20, refine=old),
+            windows(GAP, SUM, engine=engine, allowed_lateness=20, refine=new),
+            of_new,
+        )
+        for engine in ("sessions", "reference")
+        for old, new in (("last", "each"), ("each", "last"))
+    ),
+    *(
+        Row(
+            "windows",
+            "another trigger of sessions",
+            "accept",
+            engine,
+            windows(GAP, SUM, engine=engine),
+            windows(GAP, SUM, engine=engine, **EARLY),
+            early_and_final,
+        )
+        for engine in ("sessions", "reference")
     ),
     Row(
         "windows",

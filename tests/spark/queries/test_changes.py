@@ -73,6 +73,53 @@ def test_windows_become_shorter_by_a_cut_and_none_is_partial_or_lost(spark: Any,
 
 
 @pytest.mark.slow
+def test_an_early_cut_says_what_new_windows_lack(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add([*FIRST, ("a", 27, 8), ("a", 28, 16), ("b", 34, 32)]), tmp_path / "checkpoint"
+
+    def windows(size: str) -> Any:
+        return keyed(feed, spark).window(wp.TumblingEventTimeWindows.of(size)).aggregate(n=wp.count(), s=wp.sum("v"))
+
+    run(windows("10 seconds"), checkpoint=checkpoint)
+    found = wp.changes(windows("5 seconds"), str(checkpoint), cut="2024-01-01 00:00:20")
+    assert found.verdict == "accept"
+    # a's window of 20 to 30 has two rows, b's of 30 to 40 one; a's of 0 to 10 and b's of 10 to 20 end before the cut
+    lacking = "lack the rows that came so far; of the program before 2 windows of keys are open there, at most 3 rows"
+    assert lacking in str(found)
+    assert lacking in found.parts[0]["lacking"]
+    feed.add([("a", 21, 64), ("b", 41, 128)], END)
+    rows = run(windows("5 seconds"), checkpoint=checkpoint, changes="accept", cut="2024-01-01 00:00:20").rows()
+    assert rows == [
+        ("a", 0, 10, 2, 3),
+        ("a", 20, 25, 1, 64),
+        ("b", 10, 20, 1, 4),
+        ("b", 40, 45, 1, 128),
+    ]
+
+
+@pytest.mark.slow
+def test_sessions_take_another_trigger(spark: Any, tmp_path: Path) -> None:
+    feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
+
+    def sessions(trigger: Any) -> Any:
+        return keyed(feed, spark).window(wp.EventTimeSessionWindows.of("4 seconds")).trigger(trigger).aggregate(s=wp.sum("v"))
+
+    run(sessions(wp.PurgingTrigger.of(wp.CountTrigger.of(3))), checkpoint=checkpoint)
+    feed.add([("a", 5, 8), ("b", 14, 16)])
+    by_end = sessions(wp.EventTimeTrigger.create())
+    with pytest.raises(ChangedPlanError, match="its timers and counts begin anew for open windows"):
+        run(by_end, checkpoint=checkpoint)
+    second = run(by_end, checkpoint=checkpoint, changes="accept").rows()
+    feed.add(END)
+    third = run(by_end, checkpoint=checkpoint).rows()
+    feed.add([("y", 95, 1)])
+    fourth = run(by_end, checkpoint=checkpoint).rows()
+    # a's session has the rows 1, 2 and 8, b's 4 and 16, of which the trigger of before has seen the first ones
+    assert sorted([*second, *third, *fourth]) == [("a", 1, 9, 11), ("b", 12, 18, 20)]
+    feed.add([("z", 93, 2)])
+    assert run(sessions(wp.EachBatch()), checkpoint=checkpoint, changes="accept").rows() == [("z", 90, 97, 2)]
+
+
+@pytest.mark.slow
 def test_a_start_that_has_committed_nothing_leaves_the_old_program(spark: Any, tmp_path: Path) -> None:
     feed, checkpoint = Feed(tmp_path / "in").add(FIRST), tmp_path / "checkpoint"
     run(tens(feed, spark), checkpoint=checkpoint)

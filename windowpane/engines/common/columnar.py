@@ -29,7 +29,7 @@ from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.panes import NO_PANES
 
 _PREFIX = hidden("user_")
-_ALL = hidden("all")
+ALL = hidden("all")
 """Key column where there are no keys."""
 
 
@@ -68,7 +68,7 @@ def fold_of(program: Program) -> GroupedFold | None:
 
 def key_names(program: Program) -> tuple[str, ...]:
     """Return the columns that rows are grouped by: at least one."""
-    return group_columns(program) or (_ALL,)
+    return group_columns(program) or (ALL,)
 
 
 def group_columns(program: Program) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def keyed(program: Program, rows: pa.Table, write: Callable[[str, pa.ChunkedArra
     """Return rows that have the columns of ``key_names``; ``write`` makes those of nested keys."""
     if program.key_columns:
         return with_encoded_keys(program, rows, write)
-    return rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
+    return rows.append_column(ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
 
 
 def with_encoded_keys(

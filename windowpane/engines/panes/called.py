@@ -65,8 +65,8 @@ class Called(TriggerProgram):
     def in_words(self, numbers: Integers) -> pa.Array:
         return pa.array(self.standings.in_words(numbers), pa.string())
 
-    def begun(self, window: Window, time: int) -> int:
-        return self.standings.begun(window, time)
+    def begun(self, window: Window) -> int:
+        return self.standings.begun(window)
 
     def set_clocks(self, watermark: int, now: int) -> None:
         self.standings.set_clocks(watermark, now)

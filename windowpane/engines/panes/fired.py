@@ -58,7 +58,7 @@ class FiredPanes(ColumnarBatch):
         self.widen(self._state.rows)
         if begins_anew(self.header.description, program.description):
             triggers.set_clocks(self.watermark, self.now)
-            self._state.begin_anew(triggers.begun(GLOBAL_WINDOW, self.watermark))
+            self._state.begin_anew(triggers.begun(GLOBAL_WINDOW))
         if self.header.added and isinstance(triggers, Called):
             added = AddedColumns(self.header.added, program.values)
             self._state.rows.rewrite(partial(standings_with_added_columns, added))

@@ -19,7 +19,7 @@ from windowpane.engines.panes.folded_contents import Contents, Held
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
 from windowpane.engines.panes.store import DueTimers, PaneStore, TouchedPanes
 from windowpane.engines.panes.trigger_program import Opened, TriggerProgram
-from windowpane.engines.panes.windows import Elements
+from windowpane.engines.panes.windows import GLOBAL_END, Elements
 from windowpane.engines.program import Program
 from windowpane.errors import present
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
@@ -60,23 +60,34 @@ class PaneState:
         self._retracts = options.retracts
         self._keeps_shown = options.retracts and not self._shows_contents
         self._keeps_numbers = options.shows_info or self._keeps_shown
+        self._store = store
         self.rows = PaneStore(store, self._keys, self._is_sharded)  # the rows of the panes
         self.due = DueTimers(store)  # when timers are due, by segment
         self.filled = filled  # how many panes hold something
 
     def begin_anew(self, number: int) -> None:
-        """Give all panes the same number, whatever another trigger has kept of them; their contents stay."""
-        segments = self.rows.segments()
-        rows = self.rows.read(segments)
+        """Give all panes of the global window the same number, whatever another trigger has kept of them; their contents stay.
+
+        Under some triggers the window is one segment that rows are appended to, under others it is cut into shards.
+        """
+        old = PaneStore(self._store, self._keys, is_global=False)
+        segments = old.segments()
+        rows = old.read(segments)
+        for segment in segments:
+            old.drop(segment)
+        old.flush()
         self.due.clear()
+        self.rows = PaneStore(self._store, self._keys, self._is_sharded)
         if rows is None:
             return
         rows = rows.filter(rows[FILLED]) if FILLED in rows.column_names else rows
-        count, columns = rows.num_rows, self._contents.columns
+        codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows)
+        count, keys = len(firsts), rows.select(self._keys).take(pa.array(firsts))
+        at = self.rows.shards(keys) if self._is_sharded else np.full(count, GLOBAL_END)
+        contents = self._contents.merged(Held(rows.select(self._contents.columns), codes))
         shown = Shown(PaneNumbers.none(count, self._triggers.has_timers), np.full(count, NONE), None, np.full(count, -1))
-        contents = Held(rows.select(columns), np.arange(count))
-        panes = Panes(rows.select([*self._keys, SEGMENT]), np.full(count, number), contents, shown)
-        self.write(panes, panes, segments, None, by_clock=True)
+        panes = Panes(keys.append_column(SEGMENT, pa.array(at)), np.full(count, number), contents, shown)
+        self.write(panes, panes, [], None, by_clock=True)
 
     def read(self, rows: pa.Table) -> Panes:
         """Return the panes of rows that were written: one row a pane, or more where some are appended."""

@@ -202,6 +202,11 @@ class Standings:
         self._looks_at_rows = row_reader(self._trigger) is not None
         self.number(Standing())
 
+    @property
+    def is_composed(self) -> bool:
+        """Whether the trigger is a tree, which shows at the cleanup what it has not shown."""
+        return self._finishing is not None
+
     def number(self, standing: Standing) -> int:
         """Return the number of a standing; that of panes without rows is 0."""
         try:
@@ -294,15 +299,32 @@ class Standings:
         else:
             self._trigger.check_window(window)
             bits = _bits(self._trigger.on_element(element, timestamp, window, context), desk.firing)
-        cleanup = self.spec.lateness.cleanup_time(window.max_timestamp)
-        if cleanup != MAX:
-            (desk.event_times if self.spec.assigner.is_event_time else desk.processing_times).add(cleanup)
+        self._wait_for_cleanup(desk)
         return self.number(desk.standing()), bits
 
-    def begun(self, window: Window, time: int) -> int:
-        """Return the standing of a window with rows that the trigger has not seen: it waits for clocks, and has counted none."""
-        after, _ = self._asked(0, window, time, None)
-        return self.number(self._all[after]._replace(values=()))
+    def begun(self, window: Window) -> int:
+        """Return the standing of a window whose rows another trigger has seen."""
+        desk = _Desk(window.max_timestamp, {}, set(), set())
+        self._trigger.begin(window, _Context(desk, *self._clocks))
+        self._wait_for_cleanup(desk)
+        return self.number(desk.standing())
+
+    def kept_for(self, numbers: Integers, lateness_before: int) -> Integers:
+        """Return the numbers of standings that waited for the cleanup under another lateness, as they wait now."""
+        allowed = self.spec.lateness.allowed
+        if allowed == lateness_before or not self.spec.assigner.is_event_time:
+            return numbers
+        present, codes = np.unique(numbers, return_inverse=True)
+        kept = []
+        for standing in (self._all[number] for number in present.tolist()):
+            others = {time for time in standing.event_times if time != lateness_before or not time}
+            kept.append(self.number(standing._replace(event_times=tuple(sorted({*others, allowed})))))
+        return np.array(kept, np.int64)[codes]
+
+    def _wait_for_cleanup(self, desk: _Desk) -> None:
+        cleanup = self.spec.lateness.cleanup_time(desk.end)
+        if cleanup != MAX:
+            (desk.event_times if self.spec.assigner.is_event_time else desk.processing_times).add(cleanup)
 
     def merged(self, numbers: Sequence[int], target: Window) -> int:
         """Return the standing of the window that windows with these standings have become."""

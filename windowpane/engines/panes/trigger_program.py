@@ -96,8 +96,8 @@ class TriggerProgram(ABC):
         """Return when a clock is first due to call for each pane, given the last instants of the windows; ``MAX`` for never."""
         return np.full(len(numbers), MAX)
 
-    def begun(self, window: Window, time: int) -> int:
-        """Return the number of a pane that holds rows which the trigger has not seen."""
+    def begun(self, window: Window) -> int:
+        """Return the number of a pane whose rows another trigger has seen."""
         return NEW
 
     def in_words(self, numbers: Integers) -> pa.Array:

@@ -11,14 +11,15 @@ Where each key has a watermark of its own, rows are taken under those of the bat
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
+from windowpane.engines.changes import begins_anew, matched_calls
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.held_panes import Wanted
@@ -26,7 +27,7 @@ from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.held_windows import HeldWindows
 from windowpane.engines.rows import python_keys, python_rows
-from windowpane.errors import MissingTimestampError
+from windowpane.errors import MissingTimestampError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.operator import WindowOperator
@@ -79,7 +80,7 @@ class AddedColumns:
                 return {name: held.get(name) for name in names}
             return {key: self(value) for key, value in held.items()}
         if isinstance(held, TimestampedValue):
-            return dataclasses.replace(held, value=self(held.value))
+            return replace(held, value=self(held.value))
         return type(held)(map(self, held)) if type(held) in (list, tuple) else held
 
 
@@ -98,6 +99,15 @@ class WindowBatch(OrderedBatch[Program]):
         self._timers.restore_clocks(self.watermark, self.now)
         self._collector = OutputCollector(program, self._timers, self.late_counts)
         self._operator = self._make_operator()
+        was, now = self.header.description, program.description
+        numbers = matched_calls(was.get("calls", ()), now.get("calls", ()))
+        if numbers != tuple(range(len(was.get("calls", ())))):
+            self._operator.keep_calls([present(number, "none is added") for number in numbers])
+        self._is_carried = was.get("allowed lateness") != now.get("allowed lateness")
+        if begins_anew(was, now):
+            self._operator.begin_anew()
+        elif self._is_carried:
+            self._operator.keep_for(replace(program.spec.lateness, allowed=was["allowed lateness"]))
 
     def _make_operator(self) -> WindowOperator:
         return WindowOperator(self.program.spec, self._state, self._timers, self._collector)
@@ -119,8 +129,10 @@ class WindowBatch(OrderedBatch[Program]):
             self._take(rows.slice(start, length), start)
 
     def advance_watermark(self, watermark: int) -> None:
-        if watermark > self._timers.watermark:  # a timer registered behind the watermark waits for its next move, as in Flink
-            self._operator.advance_watermark(watermark)
+        # a timer registered behind the watermark waits for its next move, as in Flink, but not for a lateness of before
+        if watermark > self._timers.watermark or self._is_carried:
+            self._is_carried = False
+            self._operator.advance_watermark(max(watermark, self._timers.watermark))
 
     def advance_processing_time(self, time: int) -> None:
         if time >= self._timers.processing_time:  # a clock that was set back fires nothing

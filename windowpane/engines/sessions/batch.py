@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import arrival_order
-from windowpane.engines.common.columnar import group_columns, key_arrays, with_encoded_keys
+from windowpane.engines.common.columnar import group_columns, key_arrays, key_names, with_encoded_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import ELEMENTS, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
+from windowpane.engines.sessions.carrying import in_pages, taken_out
 from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
@@ -71,7 +72,11 @@ class SessionBatch(ColumnarBatch):
         if evictions is not None:
             self.results = Results(program, evictions.results_fold)
         self._rule, self._steps = step.rule, step
+        rows = taken_out(store, key_names(program), self.header.description, program.description)
         self._pages = HashPages(store, "p", self._hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        if rows is not None:
+            self._pages.write(0, in_pages(rows, group_columns(program), self._rule.keeps_empty))
+            self._pages.commit()
         self.widen(self._pages)
         self._moved: tuple[int, int] | None = None
         self._fired: list[pa.Table] = []

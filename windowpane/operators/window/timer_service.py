@@ -76,6 +76,12 @@ class TimerService:
     def delete_processing_time(self, time: int, key_bytes: bytes, window: Window | None) -> None:
         self.processing_time_queue.remove(time, key_bytes, window)
 
+    def forget_all(self) -> None:
+        """Delete all timers."""
+        for queue in (self.event_time, self.processing_time_queue):
+            for timer in list(queue):
+                queue.remove(timer.time, timer.key_bytes, timer.window)
+
     def advance_watermark(self, watermark: int, on_timer: OnTimer) -> None:
         """Advance the watermark and fire due timers; a smaller watermark changes nothing."""
         if watermark < self.watermark:

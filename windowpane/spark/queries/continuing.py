@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import types as T
@@ -25,17 +26,18 @@ from windowpane.engines.changes import Accepts, Change, Incomplete, Outcome, Ver
 from windowpane.engines.program import Program
 from windowpane.engines.registry import AnyProgram
 from windowpane.errors import ChangedPlanError
-from windowpane.planning.changing import Held, Report, check, continued, differs
+from windowpane.planning.changing import Behind, Held, Report, check, continued, differs
 from windowpane.planning.engines import engine_of
 from windowpane.spark.building.history import Cut, micros_of
 from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import is_classic
+from windowpane.spark.queries.moving import store_of
 from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MARK = "programs"
 
@@ -142,7 +144,7 @@ def _counted(held: Held | None, counted: Held | None) -> Held | None:
     """Return what is held with what the headers in state count; where no state can be read that is not known."""
     if held is None or counted is None:
         return held
-    return replace(held, open_windows=counted.open_windows, now=counted.now, began=counted.began)
+    return replace(held, open_windows=counted.open_windows, now=counted.now, began=counted.began, behind=counted.behind)
 
 
 def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Sequence[Held | None]) -> Held:
@@ -244,8 +246,27 @@ def _from_state(spark: SparkSession, checkpoint: str) -> list[Held | None]:
         state = spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0]).option("operatorId", number)
         found = state.load(checkpoint).filter("user_map_key.name like '%header'")
         headers = found.selectExpr("user_map_key.name", "user_map_value.blob").collect()
-        held.append(Held.of([(row[0], bytes(row[1])) for row in headers]))
+        of = Held.of([(row[0], bytes(row[1])) for row in headers])
+        held.append(None if of is None else replace(of, behind=partial(_behind, state.load(checkpoint))))
     return held
+
+
+def _behind(state: DataFrame, instant: int) -> Behind | None:
+    """Return what is open behind an instant, ``None`` where that cannot be said."""
+    blobs = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
+    try:
+        found = blobs.groupBy("bucket").applyInArrow(_behind_in_bucket(instant), "windows long, rows long").collect()
+    except PySparkException:
+        return None
+    return Behind.together([(row[0], row[1]) for row in found])
+
+
+def _behind_in_bucket(instant: int) -> Callable[[pa.Table], pa.Table]:
+    def look(blobs: pa.Table) -> pa.Table:
+        found = Behind.of(store_of(blobs), instant)
+        return pa.table({"windows": pa.array([found.windows], pa.int64()), "rows": pa.array([found.rows], pa.int64())})
+
+    return look
 
 
 def _in_order(known: Sequence[Held | None], operators: Sequence[tuple[str, Operator]]) -> list[Held | None]:

@@ -291,7 +291,8 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 # On tasks.
 
 
-def _store_of(blobs: pa.Table) -> MemoryBlobStore:
+def store_of(blobs: pa.Table) -> MemoryBlobStore:
+    """Return the state of a bucket, given names and blobs."""
     store = MemoryBlobStore()
     for name, blob in zip(blobs["name"].to_pylist(), blobs["blob"].to_pylist(), strict=True):
         store.put(name, blob)
@@ -308,7 +309,7 @@ def _spread(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]
 
     def spread(blobs: pa.Table) -> pa.Table:
         number = blobs["bucket"][0].as_py()
-        stores = rescaled([_store_of(blobs)], buckets, forgets)
+        stores = rescaled([store_of(blobs)], buckets, forgets)
         rows = [(target, number, name, store.get(name)) for target, store in enumerate(stores) for name in store]
         columns = [("target", pa.int32()), ("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())]
         return _table(columns, rows)
@@ -321,7 +322,7 @@ def _together(buckets: int) -> Callable[[pa.Table], pa.Table]:
 
     def together(pieces: pa.Table) -> pa.Table:
         sources = pieces["bucket"].to_numpy()
-        stores = [_store_of(pieces.filter(pa.array(sources == source))) for source in sorted(set(sources.tolist()))]
+        stores = [store_of(pieces.filter(pa.array(sources == source))) for source in sorted(set(sources.tolist()))]
         (store,) = rescaled(stores, 1)
         number = bucket_ids(buckets)[pieces["target"][0].as_py()]
         rows = [(number, name, store.get(name)) for name in store]
@@ -335,7 +336,7 @@ def _refused(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table
 
     def refused(blobs: pa.Table) -> pa.Table:
         try:
-            rescaled([_store_of(blobs)], buckets, forgets)
+            rescaled([store_of(blobs)], buckets, forgets)
         except UnmovableStateError as error:
             return pa.table({"reason": [error.reason]})
         return pa.table({"reason": pa.array([], pa.string())})
@@ -346,7 +347,7 @@ def _refused(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table
 def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
     def look(blobs: pa.Table) -> pa.Table:
         try:
-            return pa.table({"is_held": [holds(_store_of(blobs), key)]})
+            return pa.table({"is_held": [holds(store_of(blobs), key)]})
         except UnmovableStateError:  # ``check_state`` says why
             return pa.table({"is_held": [True]})
 
@@ -356,6 +357,6 @@ def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
 def _problems_in(count: int) -> Callable[[pa.Table], pa.Table]:
     def look(blobs: pa.Table) -> pa.Table:
         number = bucket_ids(count).index(blobs["bucket"][0].as_py())
-        return pa.table({"said": pa.array(problems(_store_of(blobs), number, count), pa.string())})
+        return pa.table({"said": pa.array(problems(store_of(blobs), number, count), pa.string())})
 
     return look

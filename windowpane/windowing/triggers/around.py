@@ -56,6 +56,9 @@ class PurgingTrigger(Trigger):
     def on_merge(self, window: Window, context: MergeContext) -> None:
         self.inner.on_merge(window, context)
 
+    def begin(self, window: Window, context: MergeContext) -> None:
+        self.inner.begin(window, context)
+
     def clear(self, window: Window, context: TriggerContext) -> None:
         self.inner.clear(window, context)
 
@@ -125,10 +128,17 @@ class ProcessingTimeoutTrigger(Trigger):
             context.delete_processing_time_timer(pending)
             pending = None
         if pending is None:
-            due = add_clamped(context.current_processing_time, self.timeout)
-            timeout.update(due)
-            context.register_processing_time_timer(due)
+            self._wait(context)
         return result
+
+    def _wait(self, context: TriggerContext) -> None:
+        due = add_clamped(context.current_processing_time, self.timeout)
+        context.value_state(_TIMEOUT).update(due)
+        context.register_processing_time_timer(due)
+
+    def begin(self, window: Window, context: MergeContext) -> None:
+        self.inner.begin(window, context.prefixed(_INNER))
+        self._wait(context)
 
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         """Fire, whatever the inner trigger answers to its timer."""

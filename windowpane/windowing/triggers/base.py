@@ -154,6 +154,13 @@ class Trigger(metaclass=SpecType):
         """
         raise NonMergingTriggerError(window, self)
 
+    def begin(self, window: Window, context: MergeContext) -> None:
+        """Begin with ``window``, whose rows another trigger has seen: wait for clocks, and count none of them. It cannot fire.
+
+        By default as for a merged window of nothing. Only triggers of windowpane's are asked.
+        """
+        self.on_merge(window, context)
+
     @abstractmethod
     def clear(self, window: Window, context: TriggerContext) -> None:
         """Drop state and timers of ``window``: called when it is cleaned up or merged away, not when it is purged."""

@@ -112,6 +112,11 @@ class ContinuousEventTimeTrigger(ContinuousTrigger):
         self._start(timestamp, window, context)
         return TriggerResult.CONTINUE
 
+    def begin(self, window: Window, context: MergeContext) -> None:
+        """Wait for the end; the next element says for which interval."""
+        if window.max_timestamp > context.current_watermark:
+            context.register_event_time_timer(window.max_timestamp)
+
     def on_event_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._answer(time, window, context)
 
@@ -131,6 +136,9 @@ class ContinuousProcessingTimeTrigger(ContinuousTrigger):
         """From the first element on, wait for the next interval of the clock."""
         self._start(context.current_processing_time, window, context)
         return TriggerResult.CONTINUE
+
+    def begin(self, window: Window, context: MergeContext) -> None:
+        self._start(context.current_processing_time, window, context)
 
     def on_processing_time(self, time: int, window: Window, context: TriggerContext) -> TriggerResult:
         return self._answer(time, window, context)

@@ -86,5 +86,8 @@ class DeltaTrigger(Trigger):
             return TriggerResult.FIRE
         return TriggerResult.CONTINUE
 
+    def begin(self, window: Window, context: MergeContext) -> None:
+        """Do nothing: the next element becomes the reference."""
+
     def clear(self, window: Window, context: TriggerContext) -> None:
         context.value_state(_LAST).clear()

@@ -101,6 +101,12 @@ class PaneTrigger(Trigger):
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
 
+    def begin(self, window: Window, context: MergeContext) -> None:
+        """Begin with a new tree, whose rows no pane has shown."""
+        context.value_state(_STATE).update(_WindowState(is_fresh=True))
+        if window.max_timestamp > context.current_watermark:
+            context.register_event_time_timer(window.max_timestamp)
+
     def clear(self, window: Window, context: TriggerContext) -> None:
         _, moment = self._opened(window, context)
         for time in moment.processing_times:
