@@ -23,6 +23,7 @@ from verify.fuzz.windowed_programs import (
     program_of,
     random_aggregates,
     random_keys,
+    random_panes,
     random_tree,
     random_trigger,
 )
@@ -32,6 +33,7 @@ from windowpane.engines.program import Program
 from windowpane.errors import UnmovableStateError, WindowpaneError
 from windowpane.planning.changing import continued
 from windowpane.windowing import assigners
+from windowpane.windowing.spec import DEFAULT_PANES
 from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
 Pair = tuple[Program, Program]
@@ -57,6 +59,8 @@ def _drawn(draw: Random) -> tuple[Pair, Pair]:
         both = [{"assigner": assigner, "aggregates": calls, **_firing(draw, assigner)} for _ in range(2)]
         if draw.random() < 0.3:
             both[1]["trigger"] = both[0]["trigger"]
+            panes = random_panes(draw) if draw.random() < 0.5 else DEFAULT_PANES
+            both = [{**parts, "panes": panes} for parts in both]
         if draw.random() < 0.3:
             kept = draw.sample(sorted(calls.items()), draw.randint(1, len(calls)))
             both[1]["aggregates"] = {f"was_{name}": call for name, call in kept}

@@ -1,4 +1,7 @@
-"""Kill -9 between and inside batches: views and the tables of their sinks equal those of an undisturbed run."""
+"""Kill -9 between and inside batches: views and the tables of their sinks equal those of an undisturbed run.
+
+A few kills here; the law at size: ``WINDOWPANE_KILLS=20 python -m pytest -q -m slow tests/sql/on_spark/test_killed.py``.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,14 @@ from tests.sql.killed_program import main
 from windowpane.stores import open_store
 
 ROOT = Path(__file__).parents[3]
+KILLS = int(os.environ.get("WINDOWPANE_KILLS", "2"))
 
 
 def killed_run(store: str, url: str, rng: random.Random, rows: int, *options: str) -> None:
     """Start the program and kill it, again and again, until it has come to its end."""
     command = [sys.executable, "-m", "tests.sql.killed_program", store, url, str(rows), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for patience in (1, 2, 1000):
+    for patience in (*(rng.randint(1, 2) for _ in range(KILLS)), 1000):
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert process.stdout is not None
         for _ in range(patience):
@@ -57,6 +61,7 @@ def stored_views(state: str) -> dict[str, list[tuple]]:
     ids=["embedded", "embedded, served", "spark, served"],
 )
 def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path, postgres_url: str, rows: int, options: tuple[str, ...]) -> None:
+    rows += 6 * (KILLS - 2)
     killed, calm = str(tmp_path / "killed.duckdb"), str(tmp_path / "calm.duckdb")
     killed_run(killed, postgres_url, random.Random(5), rows, *options)
     main(calm, "", rows)

@@ -207,6 +207,10 @@ class Standings:
         """Whether the trigger is a tree, which shows at the cleanup what it has not shown."""
         return self._finishing is not None
 
+    @property
+    def watermark(self) -> int:
+        return self._clocks[0]
+
     def number(self, standing: Standing) -> int:
         """Return the number of a standing; that of panes without rows is 0."""
         try:

@@ -22,7 +22,7 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import replaced
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.common.columnar import ALL, key_arrays, key_names, keyed, with_plain_keys
+from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import KNOWN, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
@@ -35,7 +35,7 @@ from windowpane.engines.panes.store import STANDING, BatchKeys, DueTimers, PaneS
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
-from windowpane.engines.sessions.carrying import taken_out
+from windowpane.engines.sessions.carrying import in_panes, taken_out
 from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import present
@@ -46,7 +46,6 @@ from windowpane.kernels.keys.dense_codes import distinct, places_in
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.panes import NO_PANES
 from windowpane.windowing.times import MAX
-from windowpane.windowing.windows import TimeWindow
 
 _OWNER = hidden("owner")
 
@@ -75,32 +74,17 @@ class CalledSessions(ColumnarBatch):
         self._is_carried = carried is not None  # under a shorter lateness, some may be over
         self._open = self.header.open_windows
         if carried is not None:
-            self._open = self._put_back(carried, self.header.description["allowed lateness"])
+            self._standings.set_clocks(self.watermark, self.now)
+            rows = in_panes(carried, self._keys, self._standings, self.header.description["allowed lateness"])
+            self._panes.write(rows.append_column(SEGMENT, pa.array(self._panes.shards(rows))), [])
+            self._note_due(self._panes.segments())
+            self._open = int(np.count_nonzero(rows[FILLED].to_numpy()))
         self.widen(self._panes)
         if self.header.added:
             self._panes.rewrite(partial(standings_with_added_columns, AddedColumns(self.header.added, program.values)))
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None
         self._merges = 0
         self._owners: Collection[tuple[int, int]] = ()
-
-    def _put_back(self, rows: pa.Table, lateness_before: int) -> int:
-        """Put sessions into the state that were taken out under another trigger, lateness or refinement; return how many hold."""
-        self._standings.set_clocks(self.watermark, self.now)
-        if not (STANDING in rows.column_names and self._standings.is_composed):
-            is_over = self.lateness.cleanup_times(rows[END].to_numpy() - 1) <= self.watermark
-            rows = rows.filter(pa.array(~is_over)) if self.is_event_time else rows
-        if STANDING in rows.column_names:
-            numbers = self._standings.kept_for(self._standings.of(rows[STANDING]), lateness_before)
-            rows = rows.drop_columns([STANDING])
-        else:
-            bounds = zip(rows[START].to_pylist(), rows[END].to_pylist(), strict=True)
-            numbers = np.array([self._standings.begun(TimeWindow(*each)) for each in bounds], np.int64)
-        rows = rows.append_column(STANDING, self._standings.column(numbers))
-        if ALL in self._keys and ALL not in rows.column_names:
-            rows = rows.append_column(ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
-        self._panes.write(rows.append_column(SEGMENT, pa.array(self._panes.shards(rows))), [])
-        self._note_due(self._panes.segments())
-        return int(np.count_nonzero(rows[FILLED].to_numpy()))
 
     # The clocks.
 

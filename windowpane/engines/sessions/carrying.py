@@ -14,12 +14,15 @@ import pyarrow as pa
 
 from windowpane.engines.changes import Description, without_lateness
 from windowpane.engines.common.columnar import ALL
+from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.store import STANDING, DueTimers, PaneStore
+from windowpane.errors import present
 from windowpane.hidden_columns import END, FILLED, HELD, SEGMENT, START
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import kind_of
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.windowing.windows import TimeWindow
 
 _IN_PAGES = "hash-pages-index"
 _FORMED_BY = ("trigger", "allowed lateness", "refinements")
@@ -53,6 +56,22 @@ def in_pages(rows: pa.Table, groups: Sequence[str], keeps_empty: bool) -> pa.Tab
     return rows
 
 
+def in_panes(rows: pa.Table, keys: Sequence[str], standings: Standings, lateness_before: int) -> pa.Table:
+    """Return sessions that were taken out as panes have them. Those that are over go, but a tree may still show what they hold."""
+    lateness, watermark = standings.spec.lateness, standings.watermark
+    if lateness.is_event_time and not (STANDING in rows.column_names and standings.is_composed):
+        rows = rows.filter(pa.array(lateness.cleanup_times(rows[END].to_numpy() - 1) > watermark))
+    if STANDING in rows.column_names:
+        numbers = standings.kept_for(standings.of(rows[STANDING]), lateness_before)
+        rows = rows.drop_columns([STANDING])
+    else:
+        bounds = zip(rows[START].to_pylist(), rows[END].to_pylist(), strict=True)
+        numbers = np.array([standings.begun(TimeWindow(*each)) for each in bounds], np.int64)
+    if ALL in keys and ALL not in rows.column_names:
+        rows = rows.append_column(ALL, pa.array(np.zeros(rows.num_rows, np.int8)))
+    return rows.append_column(STANDING, standings.column(numbers))
+
+
 def _of_pages(store: BlobStore) -> pa.Table:
     pages = HashPages(store, "p", stored_hashes, lambda rows: PageSummary(0, 0))
     rows = pa.concat_tables([page for at in range(len(pages)) if (page := pages.read(at)) is not None])
@@ -64,7 +83,7 @@ def _of_pages(store: BlobStore) -> pa.Table:
 def _of_panes(store: BlobStore, keys: Sequence[str]) -> pa.Table:
     panes, due = PaneStore(store, keys, is_global=True), DueTimers(store)
     segments = panes.segments()
-    rows = panes.read(segments)
+    rows = present(panes.read(segments), "its index is there")
     for segment in segments:
         panes.drop(segment)
     panes.flush()

@@ -19,17 +19,17 @@ from typing import Protocol, TypeVar
 
 from windowpane.arrays.values import Value
 from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError, present
-from windowpane.operators.window.contents import CONTENTS, Contents, contents_for
-from windowpane.operators.window.contexts import TRIGGER_PREFIX, OperatorProcessContext, OperatorTriggerContext, UserCode
+from windowpane.operators.window.contents import Contents, contents_for
+from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext, UserCode
 from windowpane.operators.window.endless_timers import EndlessTimerGuard
 from windowpane.operators.window.pane_output import PaneOutput
 from windowpane.operators.window.placement import Merge, MergingPlacement, Placement, PlainPlacement
 from windowpane.operators.window.timer_service import TimerService
+from windowpane.operators.window.windows_of_before import WindowsOfBefore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner
 from windowpane.windowing.functions import RichFunction
-from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import NO_PANES, Firing, Pane
 from windowpane.windowing.spec import WindowSpec
@@ -82,7 +82,7 @@ class OperatorCounters:
     """Windows that held something and are empty now."""
 
 
-class WindowOperator:
+class WindowOperator(WindowsOfBefore):
     """Runs one ``WindowSpec`` over keyed elements and advancing clocks.
 
     Example:
@@ -303,59 +303,6 @@ class WindowOperator:
         if state_window is not None:
             self._act(result, window, state_window)
         self._placement.leave_key()
-
-    # Another program.
-
-    def begin_anew(self) -> None:
-        """Begin with windows whose rows another trigger has seen: those that hold nothing are forgotten, the others wait."""
-        keys = dict[bytes, tuple[Value, set[Window]]]()
-        for key, window, name in list(self._state.slots()):
-            self._state.set_current_key(key)
-            _, held = keys.setdefault(self._state.current_key_bytes, (key, set()))
-            if window is not None and name == CONTENTS:
-                held.add(window)
-            elif window is not None and name.startswith(TRIGGER_PREFIX):
-                self._state.remove(window, name)
-        self.timers.forget_all()
-        for key_bytes, (key, held) in keys.items():
-            self._enter(key, key_bytes)
-            live = self._placement.live()
-            for window, state_window in ({each: each for each in held} if live is None else dict(live)).items():
-                if self._contents.is_empty(state_window) or self._is_over(window):
-                    self._clear(window, state_window)
-                else:
-                    self._trigger.begin(window, self._trigger_context.at(window))
-                    self._register_cleanup(window)
-            self._placement.leave_key()
-
-    def keep_calls(self, numbers: Sequence[int]) -> None:
-        """Keep of the accumulators of several aggregates these, in this order."""
-        for key, window, name in list(self._state.slots()):
-            if name == CONTENTS:
-                self._state.set_current_key(key)
-                (accumulators,) = self._state.get(window, name)
-                self._state.put(window, name, ([accumulators[number] for number in numbers],))
-
-    def keep_for(self, before: Lateness) -> None:
-        """Let windows that waited for their cleanup under another lateness wait as they do now; those that are over go.
-
-        One of a composable trigger may still show what it holds, as its cleanup comes.
-        """
-        for timer in [each for each in self.timers.event_time if before.is_event_time]:
-            window = present(timer.window, "only windows have timers here")
-            if timer.time != before.cleanup_time(window.max_timestamp):
-                continue
-            self._enter(timer.key, timer.key_bytes)
-            if before.allowed:
-                self.timers.delete_event_time(timer.time, timer.key_bytes, window)
-            if self._pane_trigger is None and self._is_over(window):
-                self._clear(window, present(self._placement.state_window(window), "it waits"))
-                self._placement.leave_key()
-            else:
-                self._register_cleanup(window)
-
-    def _is_over(self, window: Window) -> bool:
-        return self._lateness.is_event_time and self._lateness.is_over(window.max_timestamp, self.timers.watermark)
 
     # Clocks and timers.
 
