@@ -57,7 +57,7 @@ def in_pages(rows: pa.Table, groups: Sequence[str], keeps_empty: bool) -> pa.Tab
 
 
 def in_panes(rows: pa.Table, keys: Sequence[str], standings: Standings, lateness_before: int) -> pa.Table:
-    """Return sessions that were taken out as panes have them. Those that are over go, but a tree may still show what they hold."""
+    """Return sessions that were taken out as panes have them: those that are over go, unless a tree may still show them."""
     lateness, watermark = standings.spec.lateness, standings.watermark
     if lateness.is_event_time and not (STANDING in rows.column_names and standings.is_composed):
         rows = rows.filter(pa.array(lateness.cleanup_times(rows[END].to_numpy() - 1) > watermark))
