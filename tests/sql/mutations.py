@@ -119,7 +119,7 @@ CORPUS = (
     "SELECT * FROM t TABLESAMPLE BERNOULLI (10)",
     "SELECT * FROM t FOR UPDATE",
     "SELECT grouping(k, s), k, sum(v) FROM t GROUP BY ROLLUP (k, s)",
-    "INSERT INTO t VALUES (1, 9, 9, 9, 9, 'again', true) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id, v",
+    "INSERT INTO t VALUES (1, 9, 9, 9, 9, 'again', true) RETURNING id, v",
     "INSERT INTO t DEFAULT VALUES",
     "UPDATE t SET (v, n) = (1, 2.5) FROM e WHERE e.k = t.k RETURNING t.*",
     "UPDATE t SET id = id + 10",

@@ -37,8 +37,6 @@ class Visible:
     column: Column
     merged: bool = False
     """Whether a NATURAL or USING join has merged it into another column, so that its bare name means that one."""
-    starred: bool = True
-    """Whether ``*`` includes it."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,7 @@ class Scope:
         return tuple(dict.fromkeys(each.table for each in self.visible))
 
     def of_table(self, table: str | None = None) -> list[Column]:
-        starred = [each for each in self.visible if each.starred]
-        return [each.column for each in starred if (not each.merged if table is None else each.table == table)]
+        return [each.column for each in self.visible if (not each.merged if table is None else each.table == table)]
 
     def with_columns(self, columns: Mapping[str, Column]) -> Scope:
         """Return the same names for other columns, given by the ids of those they had."""

@@ -1,28 +1,21 @@
 """Rows that are inserted with a key that the table has already: which row stays.
 
-A table has one rule for all its rows (RisingWave's ``ON CONFLICT``, with version columns), an INSERT one for its own
-(PostgreSQL's ``ON CONFLICT ... DO``). Rows of one INSERT count one after the other, as they are written.
+A table has one rule for all its rows: RisingWave's ``ON CONFLICT``, with version columns. Rows of one INSERT count one after the
+other, as they are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
-from sqlglot import exp
-
-from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.parse.positions import Place
 from windowpane.sql.streaming.deltas import same
 
 PLACE = "windowpane_n"
 """The column that numbers the rows of an INSERT, from 1."""
-
-EXCLUDED = "excluded"
-"""The name of the row that was to be inserted, in the expressions of DO UPDATE (PostgreSQL)."""
 
 
 class Keep(Enum):
@@ -48,22 +41,6 @@ class OnConflict:
 
 OVERWRITE = OnConflict()
 IGNORE = OnConflict(Keep.OLD)
-
-
-@dataclass(frozen=True)
-class InsertConflict:
-    """``ON CONFLICT (target) DO ...`` of one INSERT; no assignments mean DO NOTHING.
-
-    Args:
-        target: the columns in parentheses, which must be the primary key; none means any.
-        assignments: columns and their new values, over the old row and ``excluded``.
-        where: an old row for which it is not true stays.
-    """
-
-    place: Place
-    target: tuple[str, ...] = ()
-    assignments: tuple[tuple[str, exp.Expr], ...] = ()
-    where: exp.Expr | None = None
 
 
 def winners(rows: str, relation: Relation, rule: OnConflict) -> str:
@@ -95,21 +72,6 @@ def _newer(candidates: str, keys: str, versions: Sequence[str]) -> str:
     ranked = f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS windowpane_v FROM ({candidates})"
     before = f"max(windowpane_v) OVER (PARTITION BY {keys} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return f"SELECT * EXCLUDE (windowpane_v) FROM ({ranked}) QUALIFY windowpane_v >= coalesce({before}, 0)"
-
-
-def old_and_excluded(relation: Relation) -> Scope:
-    """Return the names in DO UPDATE, where a bare name is ambiguous, as in PostgreSQL."""
-    old = [Visible(relation.name, Column(f"old.{c.name}", c.name, c.type)) for c in relation.visible]
-    new = [Visible(EXCLUDED, Column(f"new.{c.name}", c.name, c.type)) for c in relation.visible]
-    return Scope((*old, *(replace(each, starred=False) for each in new)))
-
-
-def conflicting(rows: str, relation: Relation) -> str:
-    """Return the query of pairs of old and new rows with the same key, under the ids of ``old_and_excluded``."""
-    names = [column.name for column in relation.visible]
-    old = ", ".join(f"s.{quoted(name)} AS {quoted(f'old.{name}')}" for name in names)
-    new = ", ".join(f"n.{quoted(name)} AS {quoted(f'new.{name}')}" for name in names)
-    return f"SELECT {old}, {new} FROM {relation.storage} AS s JOIN {rows} AS n ON {same('s', 'n', relation.key)}"
 
 
 def _of(alias: str, names: Sequence[str]) -> str:

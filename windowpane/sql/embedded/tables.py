@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.errors import SqlRunError, UnsupportedSqlError
 from windowpane.hidden_columns import SPLIT
 from windowpane.sql.bind.bound_query import BoundQuery, open_literals
 from windowpane.sql.bind.late_rows import STAMP
@@ -17,13 +17,13 @@ from windowpane.sql.bind.scope import Column, Scope, Visible
 from windowpane.sql.bind.selects import SelectBinder
 from windowpane.sql.catalog.entries import ROW_ID, TableInfo
 from windowpane.sql.catalog.relations import PlainView, Relation, Schema
-from windowpane.sql.dml.conflicts import IGNORE, InsertConflict, conflicting, old_and_excluded, winners
+from windowpane.sql.dml.conflicts import winners
 from windowpane.sql.dml.literal_rows import LiteralRows, as_texts, typed_column
 from windowpane.sql.embedded.declared_tables import assigned
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, cast, output_text, quoted
+from windowpane.sql.expressions.expr import Expr, MismatchError, cast, quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.nodes import Node, Project, Scan, compile_plan
 from windowpane.sql.parse.connector_options import idleness
@@ -123,68 +123,8 @@ class TableWriter:
         if len(source[1]) < len(statement.columns):
             message = f"INSERT names {len(statement.columns)} columns, but has {len(source[1])} values."
             raise self._text.syntax_error(statement.query, message)
-        if statement.conflict is None:
-            reads_tables = literals is None and statement.query.find(exp.Table) is not None
-            return self.append(source, info, reads_tables=reads_tables)
-        self._check_target(statement.conflict, info)
-        return self._append_unless(source, info, statement.conflict)
-
-    def _check_target(self, conflict: InsertConflict, info: TableInfo) -> None:
-        key = () if info.has_row_id else info.relation.key
-        named = not conflict.target or sorted(conflict.target) == sorted(key)
-        if conflict.assignments and (not conflict.target or not key):
-            named = False
-        if not named:
-            place, has = conflict.place, f"is ({', '.join(key)})" if key else "is not declared"
-            message = f"ON CONFLICT needs the primary key of {info.relation.name!r} in parentheses, which {has}."
-            raise place.error(SqlNameError, message)
-        if conflict.assignments:
-            refuse_append_only(info, "ON CONFLICT DO UPDATE", conflict.place)
-
-    def _append_unless(self, source: tuple[str, tuple[str, ...]], info: TableInfo, conflict: InsertConflict) -> int:
-        """Insert rows with new keys, change the stored rows of the other keys, and return how many rows both are."""
-        relation, weight = info.relation, quoted(WEIGHT)
-        rows = self._on_time(self._made(source, info), info)
-        if info.has_row_id or not conflict.assignments:
-            self._store(rows, replace(info, conflict=IGNORE))
-            return self._written(1)
-        self._check_keys_differ(rows, relation)
-        pairs = self._storage.temporary(self._changing(rows, info, conflict))
-        names = [column.name for column in relation.visible]
-        old = ", ".join(f"{quoted(f'old.{name}')} AS {quoted(name)}" for name in names)
-        new = ", ".join(f"{quoted(f'set.{name}')} AS {quoted(name)}" for name in names)
-        fresh = f"SELECT {', '.join(f'n.{quoted(name)}' for name in names)}, 1 AS {weight} FROM {rows} AS n"
-        fresh += f" ANTI JOIN {relation.storage} AS s ON {same('s', 'n', relation.key)}"
-        changed = f"SELECT {new}, 1 AS {weight} FROM {pairs} UNION ALL SELECT {old}, -1 FROM {pairs}"
-        self.apply(Delta(self._storage.temporary(f"{fresh} UNION ALL {changed}")), info)
-        return self._written(1)
-
-    def _changing(self, rows: str, info: TableInfo, conflict: InsertConflict) -> str:
-        """Return the query of rows that DO UPDATE changes, as they are (``old.``) and as they become (``set.``)."""
-        relation = info.relation
-        binder = ScalarBinder(self._text, old_and_excluded(relation), "DO UPDATE", NOW)
-        where = f" WHERE {binder.boolean(conflict.where).sql}" if conflict.where is not None else ""
-        changed = self._assignments(conflict.assignments, info, binder)
-        items = [f"{changed.get(c.name, quoted(f'old.{c.name}'))} AS {quoted(c.name)}" for c in relation.visible]
-        old = ", ".join(quoted(f"old.{column.name}") for column in relation.visible)
-        made = self._storage.temporary(f"SELECT {old}, {', '.join(items)} FROM ({conflicting(rows, relation)}){where}")
-        made = self._with_generated(made, info)
-        check_nulls(self._storage, made, relation)
-        new = ", ".join(f"{quoted(column.name)} AS {quoted(f'set.{column.name}')}" for column in relation.visible)
-        return f"SELECT {old}, {new} FROM {made}"
-
-    def _check_keys_differ(self, rows: str, relation: Relation) -> None:
-        keys = ", ".join(map(quoted, relation.key))
-        texts = ", ".join(output_text(Expr.of_column(name, relation.types[name])).sql for name in relation.key)
-        twice = self._storage.run(f"SELECT {texts} FROM {rows} GROUP BY {keys} HAVING count(*) > 1 LIMIT 1")
-        if twice:
-            raise SqlRunError(
-                f"two rows have the key ({', '.join(map(str, twice[0]))}), and ON CONFLICT DO UPDATE changes a row once. "
-                f"Nothing was inserted; make the keys differ."
-            )
-
-    def _written(self, weight: int) -> int:
-        return int(self._storage.value(f"SELECT count(*) FROM {self.delta} WHERE {quoted(WEIGHT)} = {weight}"))
+        reads_tables = literals is None and statement.query.find(exp.Table) is not None
+        return self.append(source, info, reads_tables=reads_tables)
 
     def _rows(self, tree: exp.Expr, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
         types = {column.name: column.type for column in info.relation.columns}

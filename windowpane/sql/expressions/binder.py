@@ -41,7 +41,6 @@ _INSTEAD: _Kinds = {
 }
 _INSTEAD_OF_A_SUBQUERY = {
     "SET": REPLACING,
-    "DO UPDATE": "Put it into the SELECT of the INSERT; excluded has its value.",
     "VALUES": "INSERT INTO ... SELECT may have one.",
     "DEFAULT": "Write a value, or compute the column where rows are inserted.",
     "a generated column": "A view over the table may have one.",

@@ -11,7 +11,6 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from windowpane.errors import SqlSyntaxError, UnsupportedSqlError
-from windowpane.sql.dml.conflicts import InsertConflict
 from windowpane.sql.dml.literal_rows import cut_rows
 from windowpane.sql.expressions.forms import REPLACING, row_values
 from windowpane.sql.parse.cursor import Cursor
@@ -278,21 +277,10 @@ def _insert(cursor: Cursor) -> Insert:
     table = cursor.name()
     columns = cursor.names() if cursor.peek() == "(" and cursor.peek(1) not in ("SELECT", "VALUES", "WITH", "(") else ()
     query = cursor.parse_until("ON CONFLICT", "RETURNING")
-    return Insert(*cursor.written, table, columns, query, _conflict(cursor), _returning(cursor), cursor.literal_rows())
-
-
-def _conflict(cursor: Cursor) -> InsertConflict | None:
-    place = cursor.place
-    if not cursor.take("ON", "CONFLICT"):
-        return None
-    target = cursor.names() if cursor.peek() == "(" else ()
-    if not cursor.take("DO"):
-        raise cursor.unsupported(f"ON CONFLICT {cursor.peek()}", "Name the primary key in parentheses, or no columns.")
-    if cursor.take("NOTHING"):
-        return InsertConflict(place, target)
-    cursor.expect("UPDATE")
-    cursor.expect("SET")
-    return InsertConflict(place, target, _assignments(cursor), _where(cursor))
+    if cursor.peek() == "ON":
+        instead = "The table has the rule: CREATE TABLE ... ON CONFLICT DO NOTHING, or DO UPDATE IF NOT NULL."
+        raise cursor.unsupported("ON CONFLICT of an INSERT", instead)
+    return Insert(*cursor.written, table, columns, query, _returning(cursor), cursor.literal_rows())
 
 
 def _returning(cursor: Cursor) -> exp.Select | None:

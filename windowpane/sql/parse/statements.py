@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from windowpane.sql.dml.conflicts import OVERWRITE, InsertConflict, OnConflict
+from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.dml.literal_rows import LiteralRows
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.parse.positions import Place
@@ -120,7 +120,6 @@ class Insert(Statement):
     table: str
     columns: tuple[str, ...]
     query: exp.Expr
-    conflict: InsertConflict | None = None
     returning: exp.Select | None = None
     literals: LiteralRows | None = None
 
