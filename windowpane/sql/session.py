@@ -143,7 +143,7 @@ class Session(Guided):
         self._clock = Watermarks(self._storage)
         self._parameters: dict[str, str] = {
             "rw_implicit_flush": "false",
-            "timezone": zone.UTC,
+            zone.TIME_ZONE: zone.UTC,
             STRICT_MODE: "false",
             DEFAULT_FRAME: ROWS,
             LATE_ROWS: WATERMARK,
@@ -362,7 +362,7 @@ class Session(Guided):
             self._storage.set_clock(self._now())
         self._runner.prepare(statement, partial(self._upcoming, statement, text))
         try:
-            with zone.within(self._parameters["timezone"]):
+            with zone.within(self._parameters[zone.TIME_ZONE]):
                 return self._runner.attempt(action)
         except MismatchError as error:
             raise statement.place.error(SqlTypeError, str(error)) from None
@@ -377,7 +377,7 @@ class Session(Guided):
         if not isinstance(statement, CreateView) or not statement.materialized:
             return None
         try:
-            with zone.within(self._parameters["timezone"]):
+            with zone.within(self._parameters[zone.TIME_ZONE]):
                 return self._definitions.plan(statement, text).node
         except (WindowpaneError, MismatchError, duckdb.Error, RecursionError):
             return None
@@ -541,7 +541,7 @@ class Session(Guided):
         if ways and statement.value.lower() not in ways:
             known = " or ".join(f"'{way}', as in {where}" for way, where in ways.items())
             raise statement.place.error(SqlTypeError, f"{statement.name} = {statement.value!r} is not known. Write {known}.")
-        self._parameters[statement.name] = statement.value if statement.name == "timezone" else statement.value.lower()
+        self._parameters[statement.name] = statement.value if statement.name == zone.TIME_ZONE else statement.value.lower()
         return Result("SET_VARIABLE")
 
 

@@ -48,7 +48,7 @@ from windowpane.sql.windows.emit_on_close import emit_on_close
 _INDEX_NOTICE = "An index has no effect here: views keep what their own operators need, and queries read whole columns."
 STRICT_MODE = "streaming_expr_strict_mode"
 """The parameter that makes an expression that fails an error of its view; it is for views that are made while it is set."""
-_USUAL = {DEFAULT_FRAME: ROWS, LATE_ROWS: WATERMARK}
+_USUAL = {DEFAULT_FRAME: ROWS, LATE_ROWS: WATERMARK, zone.TIME_ZONE: zone.UTC, STRICT_MODE: "false"}
 """The parameters that a definition keeps as they were when it was made, and their values where nothing is kept."""
 
 
@@ -104,15 +104,14 @@ class Definitions:
 
     @contextmanager
     def made_as(self, name: str) -> Iterator[None]:
-        """Read a definition with the time zone and the parameters that it was made with."""
-        made_with = self._storage.run("SELECT setting, value FROM windowpane.settings WHERE name = ?", [name])
-        made_in = self._storage.run("SELECT zone FROM windowpane.zones WHERE name = ?", [name])
-        self._made_with = {**_USUAL, **dict(made_with)}
+        """Read a definition with the parameters that it was made with."""
+        found = self._storage.run("SELECT setting, value FROM windowpane.settings WHERE name = ?", [name])
+        around, self._made_with = self._made_with, {**_USUAL, **dict(found)}
         try:
-            with zone.within(made_in[0][0] if made_in else zone.UTC):
+            with zone.within(self._made_with[zone.TIME_ZONE]):
                 yield
         finally:
-            self._made_with = {}
+            self._made_with = around
 
     def _define_again(self, text: str) -> None:
         statement = read_script(text)[0]
@@ -133,8 +132,6 @@ class Definitions:
     def remember(self, name: str, text: str) -> None:
         last = self._storage.value("SELECT coalesce(max(position), 0) FROM windowpane.catalog")
         self._storage.run("INSERT INTO windowpane.catalog VALUES (?, ?, ?)", [last + 1, name, text])
-        if zone.current() != zone.UTC:
-            self._storage.run("INSERT INTO windowpane.zones VALUES (?, ?)", [name, zone.current()])
         for setting, usual in _USUAL.items():
             if self._parameters[setting] != usual:
                 self._storage.run("INSERT INTO windowpane.settings VALUES (?, ?, ?)", [name, setting, self._parameters[setting]])
@@ -203,12 +200,12 @@ class Definitions:
             )
             return ""
         plan = self.plan(statement, text, is_new=is_new)
-        strict = self.strictness(statement.name, is_new=is_new)
-        self.add(statement.name, plan, statement.text, strict=strict, is_new=is_new)
+        self.add(statement.name, plan, statement.text, is_new=is_new)
         return self.told_of_ties(windows_with_ties(plan.node, plan.by_default)) if is_new else ""
 
-    def add(self, name: str, plan: views.ViewPlan, text: str, *, strict: bool, is_new: bool) -> None:
+    def add(self, name: str, plan: views.ViewPlan, text: str, *, is_new: bool) -> None:
         """Add a materialized view; a new one begins with the rows of what it reads."""
+        strict = self._setting(STRICT_MODE) in ("true", "on", "1")
         job = self._runner.job(name, plan.node, strict=strict)
         info = ViewInfo(plan.relation, plan.node, plan.ids, text, scanned(plan.node), plan.reads, strict, job)
         if is_new:
@@ -226,12 +223,11 @@ class Definitions:
         name, binder = statement.source or "", self.binder(text, streaming=True)
         entry = self._catalog.entries.get(name)
         query: exp.Expr = exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
-        if isinstance(entry, ViewInfo):
-            made = read_script(entry.text)[0]
-            if isinstance(made, CreateView):
-                query, binder = made.query, self.binder(Text(entry.text), streaming=True)
-        made_in = self._storage.run("SELECT zone FROM windowpane.zones WHERE name = ?", [name])
-        with zone.within(made_in[0][0] if made_in else zone.UTC):
+        with self.made_as(name):
+            if isinstance(entry, ViewInfo):
+                made = read_script(entry.text)[0]
+                if isinstance(made, CreateView):
+                    query, binder = made.query, self.binder(Text(entry.text), streaming=True)
             found = late_rows_of(binder.bind(query).node, binder.ids)
         if not found:
             instead = (
@@ -244,12 +240,6 @@ class Definitions:
         hidden = CreateView(statement.place, statement.text, query_of_sink(statement.name), query, materialized=True)
         plan = views.view_plan(hidden, found[0], planned(found[0].node, binder.ids), text)
         return replace(plan, reads=frozenset({name}) | binder.names_read())
-
-    def strictness(self, name: str, *, is_new: bool) -> bool:
-        """Return whether an expression that fails is an error of a view: as the parameter was when it was made."""
-        if is_new and self._parameters[STRICT_MODE] in ("true", "on", "1"):
-            self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [name])
-        return bool(self._storage.run("SELECT 1 FROM windowpane.strict WHERE view = ?", [name]))
 
     def plan(self, statement: CreateView, text: Text, *, is_new: bool = True) -> views.ViewPlan:
         """Return the plan of a materialized view; one that exists already is not refused again."""
@@ -296,8 +286,7 @@ class Definitions:
             source = self._add_malformed(statement, is_new=is_new)
         elif statement.rows == "LATE":
             source = query_of_sink(statement.name)
-            strict = self.strictness(source, is_new=is_new)
-            self.add(source, self._late_rows(statement, text), statement.text, strict=strict, is_new=is_new)
+            self.add(source, self._late_rows(statement, text), statement.text, is_new=is_new)
         elif statement.query is not None:
             source = query_of_sink(statement.name)
             notice = self._add_view(view_of(statement), text, is_new=is_new)
@@ -443,13 +432,12 @@ class Definitions:
             self._deliveries.drop_view(entry)
             made_by.forget(self._storage, name)
             self._storage.run(f"DROP TABLE {entry.relation.storage}")
-            self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         self._forget(name)
         if behind is not None:
             self.remove(behind)
 
     def _forget(self, name: str) -> None:
-        for table in ("catalog", "zones", "settings"):
+        for table in ("catalog", "settings"):
             self._storage.run(f"DELETE FROM windowpane.{table} WHERE name = ?", [name])
 
 

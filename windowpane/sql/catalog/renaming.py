@@ -132,8 +132,6 @@ _NAMED_BY = (
     ("malformed_to", "source"),
     ("malformed_to", "relation"),
     ("malformed", "reader"),
-    ("strict", "view"),
-    ("zones", "name"),
     ("settings", "name"),
     ("sinks", "name"),
     ("plans", "view"),

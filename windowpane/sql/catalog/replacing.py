@@ -13,6 +13,7 @@ built beside them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,17 +200,12 @@ class Replacing:
         return planned
 
     def _make_beside(self, name: str, statement: CreateView, text: Text) -> None:
-        if name == statement.name:
-            new = replace(statement, name=beside(name))
-            plan, strict = self._definitions.plan(new, text), self._definitions.strictness(new.name, is_new=True)
-        else:
-            made, text = self._definition(name)
-            new, strict = replace(made, name=beside(name)), self._catalog.view(name).strict
-            with self._definitions.made_as(_defined_by(name)):
-                plan = self._definitions.plan(new, text, is_new=False)
-            if strict:
-                self._storage.run("INSERT INTO windowpane.strict VALUES (?)", [new.name])
-        self._definitions.add(new.name, plan, new.text, strict=strict, is_new=True)
+        is_own = name == statement.name
+        made, text = (statement, text) if is_own else self._definition(name)
+        new = replace(made, name=beside(name))
+        with nullcontext() if is_own else self._definitions.made_as(_defined_by(name)):
+            plan = self._definitions.plan(new, text, is_new=is_own)
+            self._definitions.add(new.name, plan, new.text, is_new=True)
         self._catalog.instead[name] = plan.relation
 
     def swap(self, planned: Replacement) -> None:
@@ -222,8 +218,6 @@ class Replacing:
             if delta is not None:
                 deltas[name] = delta
             state = self._taken_out(name, planned.way)
-            self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
-            self._definitions.strictness(name, is_new=True)
             reshaped += [name] * (shape(self._catalog.view(name).relation) != shape(planned.plan.relation))
         for each in planned.built:
             old, new = self._catalog.view(each), self._catalog.view(beside(each))
@@ -289,7 +283,6 @@ class Replacing:
         self._runner.drop(old)
         self._storage.run(f"DROP TABLE {old.relation.storage}")
         made_by.forget(self._storage, name)
-        self._storage.run("DELETE FROM windowpane.strict WHERE view = ?", [name])
         move_stored(self._storage, beside(name), name)
         return delta
 

@@ -59,9 +59,7 @@ _SET_UP = (
     "value VARCHAR, reason VARCHAR, count BIGINT, first_seen TIMESTAMPTZ)",
     "CREATE TABLE IF NOT EXISTS windowpane.malformed_to (source VARCHAR, relation VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.stale (view VARCHAR, reason VARCHAR)",
-    "CREATE TABLE IF NOT EXISTS windowpane.strict (view VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.sinks (name VARCHAR, id VARCHAR, last BIGINT)",
-    "CREATE TABLE IF NOT EXISTS windowpane.zones (name VARCHAR, zone VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.settings (name VARCHAR, setting VARCHAR, value VARCHAR)",
     "CREATE TABLE IF NOT EXISTS windowpane.mail "
     "(name VARCHAR, number BIGINT, relation VARCHAR, file VARCHAR, change_set BIGINT, ids VARCHAR)",

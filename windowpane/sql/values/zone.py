@@ -13,6 +13,9 @@ from functools import cache
 from windowpane.windowing.times import zone_names
 
 UTC = "UTC"
+
+TIME_ZONE = "timezone"
+"""The parameter."""
 _ZONE: ContextVar[str] = ContextVar("windowpane_time_zone", default=UTC)
 
 
