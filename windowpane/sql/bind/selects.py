@@ -24,7 +24,7 @@ from windowpane.sql.expressions.aggregates import (
     sorted_jsonb,
 )
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, places, settled
 from windowpane.sql.expressions.forms import is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, UNKNOWN, is_float
@@ -142,7 +142,7 @@ class Groups:
     ) -> Expr:
         arguments = [self.computed.column(value) for value in primitive.arguments]
         operands = [column.expr for column in arguments] + [Expr(constant, UNKNOWN) for constant in primitive.constants]
-        inside = ", ".join(f"{{{place}}}" for place in range(len(operands))) or "*"
+        inside = places(len(operands)) or "*"
         sorting = ", ".join(f"{{{place}}} {item.direction}" for place, (_, item) in enumerate(order, start=len(operands)))
         operands += [column.expr for column, _ in order] + ([] if condition is None else [condition.expr])
         by = f" ORDER BY {sorting}" if order else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, places, settled
 from windowpane.sql.expressions.operators import concatenated, is_element, is_of_jsonb, same_type, with_element
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -24,7 +24,7 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.sets import flattened
-from windowpane.sql.scalar.signatures import Builder, builder
+from windowpane.sql.scalar.signatures import Builder, builder, taking
 
 
 def array(elements: Sequence[Expr]) -> Expr:
@@ -32,8 +32,7 @@ def array(elements: Sequence[Expr]) -> Expr:
         raise MismatchError("the type of an empty array is open. Write ARRAY[]::integer[].")
     values = same_type(*elements)
     kind = array_of(values[0].type)
-    listed = ", ".join(f"{{{index}}}" for index in range(len(values)))
-    return build(kind, f"CAST([{listed}] AS {kind.duckdb})", *values, name="array")
+    return build(kind, f"CAST([{places(len(values))}] AS {kind.duckdb})", *values, name="array")
 
 
 def _element_of(value: Expr) -> SqlType:
@@ -92,9 +91,8 @@ def _extended(arguments: Sequence[Expr], *, prepends: bool) -> Expr:
     return with_element(value, element, prepends=prepends)
 
 
-def _joined(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    one, other = arguments
+@taking
+def _joined(one: Expr, other: Expr) -> Expr:
     if one.type.element is not None and other.type.element is not None:
         for value, element, prepends in ((one, other, False), (other, one, True)):
             if is_element(element.type, value.type):
@@ -104,11 +102,11 @@ def _joined(arguments: Sequence[Expr]) -> Expr:
     return concatenated(one, other)
 
 
-def _to_string(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 3)
-    value = flattened(arguments[0])
+@taking
+def _to_string(value: Expr, between: Expr, null: Expr | None = None) -> Expr:
+    value = flattened(value)
     text = output_text(Expr.parameter("element", _element_of(value)))
-    signs = [convert(settled(argument), VARCHAR) for argument in arguments[1:]]
+    signs = [convert(settled(sign), VARCHAR) for sign in (between, null) if sign is not None]
     known = _text_between("[{0} FOR element IN {1} IF element IS NOT NULL]", signs[0])
     template = f"CASE WHEN {{2}} IS NOT NULL THEN {known} END"
     if len(signs) > 1:
@@ -124,16 +122,16 @@ def _text_between(texts: str, sign: Expr) -> str:
     return f"CASE WHEN len({texts}) = 0 THEN '' ELSE list_reduce({texts}, lambda one, other: one || {{2}} || other) END"
 
 
-def _split(arguments: Sequence[Expr]) -> Expr:
+@taking
+def _split(text: Expr, sign: Expr, null: Expr | None = None) -> Expr:
     """Return ``string_to_array(text, sign[, text of NULL])``: without a sign each character is an element."""
-    counted(arguments, 2, 3)
-    text, sign, null = (convert(settled(argument), VARCHAR) for argument in (*arguments, Expr.null())[:3])
+    operands = (convert(settled(argument), VARCHAR) for argument in (text, sign, null or Expr.null()))
     template = (
         "list_transform(CASE WHEN {0} IS NULL THEN NULL WHEN {0} = '' THEN [] "
         "WHEN {1} IS NULL THEN regexp_extract_all({0}, '.', 0, 's') WHEN {1} = '' THEN [{0}] "
         "ELSE string_split({0}, {1}) END, lambda part: nullif(part, {2}))"
     )
-    return build(array_of(VARCHAR), template, text, sign, null)
+    return build(array_of(VARCHAR), template, *operands)
 
 
 @builder
@@ -147,11 +145,11 @@ def _of_elements(arguments: Sequence[Expr], template: str) -> Expr:
     return build(result, f"CAST({template} AS {result.duckdb})", arguments[0])
 
 
-def _dimensions(arguments: Sequence[Expr]) -> Expr:
+@taking
+def _dimensions(value: Expr) -> Expr:
     """Return how deep the type of an array is, whatever it holds: RisingWave's rule; PostgreSQL says NULL of no elements."""
-    counted(arguments, 1, 1)
-    _element_of(arguments[0])
-    return build(INTEGER, f"CAST({dimensions(arguments[0].type)} AS INTEGER)", arguments[0])
+    _element_of(value)
+    return build(INTEGER, f"CAST({dimensions(value.type)} AS INTEGER)", value)
 
 
 @builder
@@ -163,18 +161,18 @@ def _bound(arguments: Sequence[Expr], template: str) -> Expr:
     return build(INTEGER, template, arguments[0])
 
 
-def _replaced(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 3, 3)
-    old, new = (convert(argument, _compared_element_of(arguments[0])) for argument in arguments[1:])
+@taking
+def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
+    old, new = (convert(argument, _compared_element_of(value)) for argument in (old, new))
     template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
-    return build(arguments[0].type, template, arguments[0], old, new)
+    return build(value.type, template, value, old, new)
 
 
-def _positions(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    element = convert(arguments[1], _compared_element_of(arguments[0]))
+@taking
+def _positions(value: Expr, element: Expr) -> Expr:
+    element = convert(element, _compared_element_of(value))
     template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
-    return build(array_of(INTEGER), template, arguments[0], element)
+    return build(array_of(INTEGER), template, value, element)
 
 
 @builder

@@ -187,6 +187,11 @@ def build(
     return Expr(template if operands else template.format(), kind, operands, operator, "", value, name=name)
 
 
+def places(count: int) -> str:
+    """Return all of so many operands in a template, as the arguments of a call."""
+    return ", ".join(f"{{{place}}}" for place in range(count))
+
+
 def each_of(values: Expr, kind: SqlType, changed: Callable[[Expr], Expr], parameter: str = "element") -> Expr:
     """Return an array with each element changed to one of a type; ``parameter`` is its name in SQL."""
     body = changed(Expr.parameter(parameter, element_type(values)))

@@ -289,7 +289,7 @@ def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
 
 
 def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
-    return replace(times.at_zone((bind(tree.args["zone"]), bind(tree.this))), name="timezone")
+    return replace(times.at_zone(bind(tree.args["zone"]), bind(tree.this)), name="timezone")
 
 
 # --- literals, operators, conditions -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function, places
 from windowpane.sql.expressions.jsonb import to_jsonb
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
 from windowpane.sql.expressions.types import (
@@ -25,7 +25,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.functions import checked, or_float, to_integer, to_places, whole_quotient
 from windowpane.sql.scalar.fields import FIELD_FUNCTIONS
 from windowpane.sql.scalar.patterns import PATTERN_FUNCTIONS
-from windowpane.sql.scalar.signatures import Builder, builder, fixed
+from windowpane.sql.scalar.signatures import Builder, builder, fixed, taking
 from windowpane.sql.scalar.text import TEXT_FUNCTIONS
 from windowpane.sql.scalar.times import TIME_FUNCTIONS
 from windowpane.sql.values.text_values import text_literal
@@ -110,43 +110,23 @@ def _whole(arguments: Sequence[Expr], name: str, of_floats: str) -> Expr:
     return build(DOUBLE, f"CAST({of_floats} AS DOUBLE)", convert(value, DOUBLE))
 
 
-def _sign(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    value = checked(arguments[0])
-    kind = numeric(0, 1) if value.type.name == "numeric" else DOUBLE
+@taking
+def _sign(value: Expr) -> Expr:
+    kind = numeric(0, 1) if checked(value).type.name == "numeric" else DOUBLE
     return build(kind, f"CAST(sign({{0}}) AS {kind.duckdb})", value)
-
-
-def _power(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    return power(*arguments)
 
 
 def _log(arguments: Sequence[Expr]) -> Expr:
     return or_float("log" if len(arguments) == 2 else "log10", _OF_DOUBLES["log"])(arguments)
 
 
-def _mod(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    return arithmetic("%", arguments[0], arguments[1])
-
-
-def _div(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    return whole_quotient(arguments)
-
-
 @builder
 def _extreme(arguments: Sequence[Expr], name: str) -> Expr:
     counted(arguments, 1, 100)
     values = same_type(*arguments)
-    listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
-    return build(values[0].type, f"{name}({listed})", *values, name=name, operator=name.upper() * (name == "coalesce"))
-
-
-def _if_null(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    return _extreme("coalesce")(arguments)
+    return build(
+        values[0].type, f"{name}({places(len(values))})", *values, name=name, operator=name.upper() * (name == "coalesce")
+    )
 
 
 @builder
@@ -159,31 +139,15 @@ def _compared(arguments: Sequence[Expr], name: str, operator: str) -> Expr:
     is_better = build(BOOLEAN, "(one IS NULL OR {0})", compare(operator, other, one))
     picked = function(build(found.type, "CASE WHEN {0} THEN other ELSE one END", is_better), "one", "other")
     values = same_type(*arguments)
-    listed = ", ".join(f"{{{place}}}" for place in range(len(values)))
-    return build(found.type, f"list_reduce([{listed}], {{{len(values)}}})", *values, picked, name=name)
+    return build(found.type, f"list_reduce([{places(len(values))}], {{{len(values)}}})", *values, picked, name=name)
 
 
-def _nullif(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    one, other = same_type(*arguments)
+@taking
+def _nullif(one: Expr, other: Expr) -> Expr:
+    one, other = same_type(one, other)
     if is_of_jsonb(one.type):
         return build(one.type, "(CASE WHEN {0} THEN NULL ELSE {1} END)", compare("=", one, other), one)
     return build(one.type, "nullif({0}, {1})", one, other)
-
-
-def _type_name(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    return Expr(text_literal(str(arguments[0].type)), VARCHAR)
-
-
-def _to_jsonb(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    return to_jsonb(arguments[0])
-
-
-def _as_date(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    return cast(arguments[0], DATE)
 
 
 FUNCTIONS: dict[str, Builder] = {
@@ -197,18 +161,18 @@ FUNCTIONS: dict[str, Builder] = {
     "round": _whole("round", "round_even({0}, 0)"),
     **{name: or_float(name, _OF_DOUBLES[name]) for name in ("sqrt", "exp", "ln", "log10")},
     "log": _log,
-    "pow": _power,
-    "power": _power,
-    "mod": _mod,
-    "div": _div,
+    "pow": taking(power),
+    "power": taking(power),
+    "mod": taking(lambda one, other: arithmetic("%", one, other)),
+    "div": taking(whole_quotient),
     "greatest": _compared("greatest", ">"),
     "least": _compared("least", "<"),
     "coalesce": _extreme("coalesce"),
-    "ifnull": _if_null,
+    "ifnull": taking(lambda value, other: _extreme("coalesce")((value, other))),
     "nullif": _nullif,
-    "pg_typeof": _type_name,
-    "date": _as_date,
-    "to_jsonb": _to_jsonb,
+    "pg_typeof": taking(lambda value: Expr(text_literal(str(value.type)), VARCHAR)),
+    "date": taking(lambda value: cast(value, DATE)),
+    "to_jsonb": taking(to_jsonb),
     **TEXT_FUNCTIONS,
     **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,

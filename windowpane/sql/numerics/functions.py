@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, places
 from windowpane.sql.expressions.types import (
     DIGITS,
     EXACT_PLACES,
@@ -64,7 +64,7 @@ def or_float(arguments: Sequence[Expr], name: str, of_floats: Builder) -> Expr:
     if not takes_numerics(arguments):
         return of_floats(arguments)
     values = [convert(argument, as_numeric(argument.type)) for argument in arguments]
-    return build(QUOTIENT, called(name, *(f"{{{index}}}" for index in range(len(values)))), *values)
+    return build(QUOTIENT, called(name, places(len(values))), *values)
 
 
 def takes_numerics(arguments: Sequence[Expr]) -> bool:
@@ -84,10 +84,9 @@ def power(base: Expr, exponent: Expr) -> Expr:
     return build(QUOTIENT, called("power", "{0}", "{1}"), convert(base, kind), convert(exponent, as_numeric(exponent.type)))
 
 
-def whole_quotient(arguments: Sequence[Expr]) -> Expr:
+def whole_quotient(left: Expr, right: Expr) -> Expr:
     """Return ``div``: a quotient cut to an integer; PostgreSQL has none of doubles, either."""
-    left, right = (checked(argument) for argument in arguments)
-    inexact = next((argument.type for argument in (left, right) if not is_exact(argument.type)), None)
+    inexact = next((each.type for each in map(checked, (left, right)) if not is_exact(each.type)), None)
     if inexact is not None:
         raise MismatchError(f"it takes whole numbers and numerics, not {inexact}. Cast the argument to numeric.")
     operands = (convert(left, as_numeric(left.type)), convert(right, as_numeric(right.type)))

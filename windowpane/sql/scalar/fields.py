@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, local_time
 from windowpane.sql.expressions.operators import arithmetic
 from windowpane.sql.expressions.types import BIGINT, DATE, DOUBLE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, numeric
-from windowpane.sql.scalar.signatures import Builder, builder
+from windowpane.sql.scalar.signatures import Builder, builder, taking
 from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _YEARS = ("year", "decade", "century", "millennium")
@@ -104,11 +104,11 @@ def _julian(value: Expr) -> Expr:
     return arithmetic("/", micros, Expr(f"CAST({MICROS_PER_DAY} AS DECIMAL(38, 0))", numeric(0, 11)))
 
 
-def _date_part(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    if arguments[0].literal is None:
+@taking
+def _date_part(field: Expr, value: Expr) -> Expr:
+    if field.literal is None:
         raise MismatchError("date_part takes the name of a field in quotes.")
-    return convert(extract(arguments[0].literal, arguments[1]), DOUBLE)
+    return convert(extract(field.literal, value), DOUBLE)
 
 
 @builder

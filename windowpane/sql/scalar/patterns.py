@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from windowpane.errors import InvalidValueError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
-from windowpane.sql.scalar.signatures import Builder, accepted
+from windowpane.sql.scalar.signatures import Builder, accepted, taking
 from windowpane.sql.values.regexps import regular
 from windowpane.sql.values.text_values import text_literal
 
@@ -116,12 +116,10 @@ def parts_between(arguments: Sequence[Expr]) -> Expr:
     return _by_pattern("split", array_of(VARCHAR), arguments)
 
 
-def _count(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 4)
-    value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
-    start = accepted(arguments[2], INTEGER) if len(arguments) > 2 else Expr("1", INTEGER)
-    flags = _flags(arguments[3] if len(arguments) > 3 else None)
-    return build(INTEGER, f"windowpane_pattern_count({{0}}, {{1}}, CAST({{2}} AS INTEGER), '{flags}')", value, pattern, start)
+@taking
+def _count(value: Expr, pattern: Expr, start: Expr | None = None, flags: Expr | None = None) -> Expr:
+    operands = accepted(value, VARCHAR), accepted(pattern, VARCHAR), accepted(start or Expr("1", INTEGER), INTEGER)
+    return build(INTEGER, f"windowpane_pattern_count({{0}}, {{1}}, CAST({{2}} AS INTEGER), '{_flags(flags)}')", *operands)
 
 
 PATTERN_FUNCTIONS: dict[str, Builder] = {

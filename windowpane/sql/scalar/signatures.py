@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
 from typing import Concatenate, ParamSpec, TypeVar
 
 from windowpane.errors import MistakeError
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, places
 from windowpane.sql.expressions.types import BIGINT, DOUBLE, INTEGER, UNKNOWN, SqlType, is_instant, is_integer, is_number
 
 Builder = Callable[[Sequence[Expr]], Expr]
@@ -21,6 +22,18 @@ def builder(
     return lambda *args, **kwargs: lambda arguments: function(arguments, *args, **kwargs)
 
 
+def taking(function: Callable[..., Expr]) -> Builder:
+    """Return a function of some expressions as one of arguments in SQL, whose number is checked; it takes as many as it names."""
+    named = signature(function).parameters.values()
+    least = sum(each.default is Parameter.empty for each in named)
+
+    def bind(arguments: Sequence[Expr]) -> Expr:
+        counted(arguments, least, len(named))
+        return function(*arguments)
+
+    return bind
+
+
 def fixed(result: SqlType, template: str, *kinds: SqlType, least: int | None = None) -> Builder:
     """Return a function of arguments of fixed types; those behind ``least`` may be left out."""
     needed = len(kinds) if least is None else least
@@ -28,8 +41,7 @@ def fixed(result: SqlType, template: str, *kinds: SqlType, least: int | None = N
     def bind(arguments: Sequence[Expr]) -> Expr:
         counted(arguments, needed, len(kinds))
         given = [accepted(argument, kind) for argument, kind in zip(arguments, kinds, strict=False)]
-        listed = ", ".join(f"{{{index}}}" for index in range(len(given)))
-        return build(result, template.replace("{*}", listed), *given)
+        return build(result, template.replace("{*}", places(len(given))), *given)
 
     return bind
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, places, settled
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, BYTEA, INTEGER, SMALLINT, VARCHAR, is_text
-from windowpane.sql.scalar.signatures import Builder, builder, by_count, fixed
+from windowpane.sql.scalar.signatures import Builder, accepted, builder, by_count, fixed, taking
 
 
 def _md5(arguments: Sequence[Expr]) -> Expr:
@@ -30,8 +30,7 @@ BYTEA_FUNCTIONS: dict[str, Builder] = {
 @builder
 def _joined(arguments: Sequence[Expr], name: str) -> Expr:
     counted(arguments, 1, 100)
-    texts = [output_text(settled(argument)) for argument in arguments]
-    return build(VARCHAR, f"{name}({', '.join(f'{{{i}}}' for i in range(len(texts)))})", *texts)
+    return build(VARCHAR, f"{name}({places(len(arguments))})", *(output_text(settled(argument)) for argument in arguments))
 
 
 @builder
@@ -47,13 +46,13 @@ def _replace(arguments: Sequence[Expr]) -> Expr:
     return fixed(VARCHAR, f"{name}({{0}}, {{1}}, {{2}})", VARCHAR, VARCHAR, VARCHAR)(arguments)
 
 
-def _length(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 1)
-    if arguments[0].type == BYTEA:
-        return build(INTEGER, "CAST(octet_length({0}) AS INTEGER)", arguments[0])
-    if not is_text(arguments[0].type):
-        raise MismatchError(f"it takes text, not {arguments[0].type}. Cast the argument.")
-    return build(INTEGER, "CAST(length({0}) AS INTEGER)", convert(arguments[0], VARCHAR))
+@taking
+def _length(value: Expr) -> Expr:
+    if value.type == BYTEA:
+        return build(INTEGER, "CAST(octet_length({0}) AS INTEGER)", value)
+    if not is_text(value.type):
+        raise MismatchError(f"it takes text, not {value.type}. Cast the argument.")
+    return build(INTEGER, "CAST(length({0}) AS INTEGER)", convert(value, VARCHAR))
 
 
 @builder
@@ -64,11 +63,11 @@ def _octets(arguments: Sequence[Expr], factor: int) -> Expr:
     return fixed(INTEGER, f"CAST(strlen({{0}}) * {factor} AS INTEGER)", VARCHAR)(arguments)
 
 
-def _hex(arguments: Sequence[Expr]) -> Expr:
+@taking
+def _hex(value: Expr) -> Expr:
     """Return the digits of an integer's bits: of 32, or of the 64 of a bigint."""
-    counted(arguments, 1, 1)
-    is_short = arguments[0].type in (SMALLINT, INTEGER)
-    return fixed(VARCHAR, f"lower(to_hex({'{0} & 4294967295' if is_short else '{0}'}))", BIGINT)(arguments)
+    bits = "{0} & 4294967295" if value.type in (SMALLINT, INTEGER) else "{0}"
+    return build(VARCHAR, f"lower(to_hex({bits}))", accepted(value, BIGINT))
 
 
 def _trim(name: str) -> Builder:

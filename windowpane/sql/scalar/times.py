@@ -27,7 +27,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.functions import constant
 from windowpane.sql.scalar.formats import java_format, postgres_format
 from windowpane.sql.scalar.macros import refused
-from windowpane.sql.scalar.signatures import Builder, accepted, builder, fixed
+from windowpane.sql.scalar.signatures import Builder, accepted, builder, fixed, taking
 from windowpane.sql.values import zone
 
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
@@ -40,17 +40,17 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200,
 # --- date_trunc --------------------------------------------------------------------------------------------
 
 
-def _date_trunc(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 3)
-    field, value = convert(arguments[0], VARCHAR), arguments[1]
+@taking
+def _date_trunc(field: Expr, value: Expr, there: Expr | None = None) -> Expr:
+    field = convert(field, VARCHAR)
     if value.type == INTERVAL:
         return _chosen(field, value, INTERVAL, _interval_cut)
     if value.type in (UNKNOWN, DATE):
         value = convert(value, TIMESTAMP if value.type == UNKNOWN else TIMESTAMPTZ)
     if not is_instant(value.type):
         raise MismatchError(f"date_trunc takes a timestamp, not {value.type}. Cast the argument.")
-    if len(arguments) == 3:
-        named = convert(arguments[2], VARCHAR)
+    if there is not None:
+        named = convert(there, VARCHAR)
         instant = convert(value, TIMESTAMPTZ)
         local = build(TIMESTAMP, "timezone({1}, {0})", instant, named)
         return _cut_there(field, instant, local, lambda cut: build(TIMESTAMPTZ, "timezone({1}, {0})", cut, named))
@@ -138,46 +138,41 @@ def _as_timestamp(text: Expr) -> Expr:
     return build(TIMESTAMP, "CAST({0} AS TIMESTAMP)", text)
 
 
-def _to_date(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 2)
-    text = accepted(arguments[0], VARCHAR)
-    if len(arguments) == 1:
+@taking
+def _to_date(text: Expr, form: Expr | None = None) -> Expr:
+    text = accepted(text, VARCHAR)
+    if form is None:
         return build(DATE, "CAST({0} AS DATE)", text)
-    return build(DATE, f"CAST(strptime({{0}}, {_escaped(postgres_format(arguments[1]).parsed())}) AS DATE)", text)
+    return build(DATE, f"CAST(strptime({{0}}, {_escaped(postgres_format(form).parsed())}) AS DATE)", text)
 
 
-def _to_char(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    if not is_instant(arguments[0].type):
-        raise MismatchError(f"to_char takes a timestamp, not {arguments[0].type}. Cast the argument.")
-    return build(
-        VARCHAR, "CASE WHEN isfinite({1}) THEN {0} END", postgres_format(arguments[1]).printed(arguments[0]), arguments[0]
-    )
+@taking
+def _to_char(value: Expr, form: Expr) -> Expr:
+    if not is_instant(value.type):
+        raise MismatchError(f"to_char takes a timestamp, not {value.type}. Cast the argument.")
+    return build(VARCHAR, "CASE WHEN isfinite({1}) THEN {0} END", postgres_format(form).printed(value), value)
 
 
-def _date_format(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 2, 2)
-    value = arguments[0]
+@taking
+def _date_format(value: Expr, form: Expr) -> Expr:
     if value.type in (VARCHAR, UNKNOWN):
         value = convert(value, TIMESTAMP) if value.literal is not None else _as_timestamp(value)
     if not is_instant(value.type):
         raise MismatchError(f"it takes a timestamp, not {value.type}. Cast the argument.")
-    return java_format(arguments[1]).printed(value)
+    return java_format(form).printed(value)
 
 
-def _from_unixtime(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 2)
-    at = build(TIMESTAMPTZ, "to_timestamp({0})", accepted(arguments[0], BIGINT))
-    pattern = arguments[1] if len(arguments) > 1 else Expr.of_text("yyyy-MM-dd HH:mm:ss")
-    return java_format(pattern).printed(at)
+@taking
+def _from_unixtime(seconds: Expr, form: Expr | None = None) -> Expr:
+    form = form or Expr.of_text("yyyy-MM-dd HH:mm:ss")
+    return java_format(form).printed(build(TIMESTAMPTZ, "to_timestamp({0})", accepted(seconds, BIGINT)))
 
 
-def _to_timestamp_ltz(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 1, 2)
-    value = arguments[0]
+@taking
+def _to_timestamp_ltz(value: Expr, precision: Expr | None = None) -> Expr:
     if not is_number(value.type):
         raise MismatchError(f"it takes a number of seconds or milliseconds, not {value.type}. Cast the argument.")
-    scale = 3 if len(arguments) == 1 else constant(arguments[1])
+    scale = 3 if precision is None else constant(precision)
     if scale not in (0, 3):
         raise MismatchError("its precision is 0 (seconds) or 3 (milliseconds).")
     factor = 1_000_000 if scale == 0 else 1_000
@@ -188,10 +183,9 @@ def _escaped(sql: str) -> str:
     return sql.replace("{", "{{").replace("}", "}}")
 
 
-def at_zone(arguments: Sequence[Expr]) -> Expr:
+def at_zone(named: Expr, value: Expr) -> Expr:
     """Return ``timezone(zone, time)``: the local time of an instant there, or the instant of a local time."""
-    counted(arguments, 2, 2)
-    named, value = convert(arguments[0], VARCHAR), arguments[1]
+    named = convert(named, VARCHAR)
     if value.type == TIMESTAMPTZ:
         return build(TIMESTAMP, "timezone({1}, {0})", value, named)
     if not (is_instant(value.type) or value.type == UNKNOWN):
@@ -208,7 +202,7 @@ def _make_timestamptz(arguments: Sequence[Expr]) -> Expr:
     """Return the instant at which clocks show a time: those of a zone, or of the session's."""
     counted(arguments, 6, 7)
     local = _MAKE_TIMESTAMP(arguments[:6])
-    return of_local_time(local) if len(arguments) == 6 else at_zone((arguments[6], local))
+    return of_local_time(local) if len(arguments) == 6 else at_zone(arguments[6], local)
 
 
 # --- units -------------------------------------------------------------------------------------------------
@@ -291,7 +285,7 @@ TIME_FUNCTIONS: dict[str, Builder] = {
     "ceil_to": _rounded(ceil_to),
     "make_timestamp": _MAKE_TIMESTAMP,
     "make_timestamptz": _make_timestamptz,
-    "timezone": at_zone,
+    "timezone": taking(at_zone),
     "make_time": fixed(TIME, "make_time({0}, {1}, {2})", BIGINT, BIGINT, DOUBLE),
     "make_date": fixed(DATE, "make_date(CAST(windowpane_year({0}) AS INTEGER), {1}, {2})", INTEGER, INTEGER, INTEGER),
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, rising
 from windowpane.sql.expressions.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType
+from windowpane.sql.scalar.signatures import taking
 from windowpane.sql.values.intervals import length
 from windowpane.windowing.intervals import Interval
 
@@ -75,10 +76,10 @@ def _micros(interval: str) -> str:
     return f"CAST(round(epoch({interval}) * 1000000) AS BIGINT)"
 
 
-def _date_bin(arguments: Sequence[Expr]) -> Expr:
-    counted(arguments, 3, 3)
-    kind = bound_type(arguments[1].type)
-    size, value, origin = _size(arguments[0]), convert(arguments[1], kind), convert(arguments[2], kind)
+@taking
+def _date_bin(size: Expr, value: Expr, origin: Expr) -> Expr:
+    kind = bound_type(value.type)
+    size, value, origin = _size(size), convert(value, kind), convert(origin, kind)
     template = floor_sql(micros_sql("{0}"), _micros("{1}"), micros_sql("{2}"))
     start = build(kind, instant_sql(template, kind), value, size, origin)
     return rising(start, value) if start.columns == value.columns else start
