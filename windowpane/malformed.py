@@ -163,9 +163,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+_OF_SPARK = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_Number)
 
 
-def json_cells(documents: Iterable[tuple[str, bytes]], columns: Sequence[str], as_json: Collection[str] = ()) -> Cells:
+def json_cells(
+    documents: Iterable[tuple[str, bytes]], columns: Sequence[str], as_json: Collection[str] = (), *, of_spark: bool = False
+) -> Cells:
     """Return the cells of JSON documents, each of which is a row, an object.
 
     Names match whatever their case, one of the very spelling first; a column that an object lacks is NULL.
@@ -174,20 +177,24 @@ def json_cells(documents: Iterable[tuple[str, bytes]], columns: Sequence[str], a
         documents: the position of each, and its bytes.
         columns: the names of the columns.
         as_json: those of them whose cells are JSON; a text of the others is without its quotes.
+        of_spark: as for Spark's and Arrow's readers a name has one spelling, and NaN and Infinity are numbers.
     """
     texts: dict[str, list[str | None]] = {name: [] for name in columns}
+    folds = {name: name if of_spark else name.lower() for name in columns}
+    decoder = _OF_SPARK if of_spark else _DECODER
     positions: list[str] = []
     misread: list[Misread] = []
     for position, document in documents:
-        found = json_object(document)
+        found = json_object(document, decoder)
         if isinstance(found, str):
             misread.append(Misread(position, shortened(document.decode("utf-8", "replace")), found))
             continue
-        folded = {name.lower(): value for name, value in found.items()}
         positions.append(position)
+        is_plain = of_spark or folds.keys() <= found.keys()
+        folded = found if is_plain else {**{name.lower(): value for name, value in found.items()}, **found}
         for name, cells in texts.items():
-            value = found[name] if name in found else folded.get(name.lower())
-            cells.append(_cell(value, name in as_json))
+            value = folded.get(name, folded.get(folds[name]))
+            cells.append(json_text(value) if value is not None and name in as_json else json_cell(value))
     return Cells(texts, positions, misread)
 
 
@@ -206,11 +213,28 @@ def json_documents(content: bytes) -> Iterator[tuple[str, bytes]]:
         document = lines[first]
         if not document.strip():
             continue
-        if not _is_json(document) and document.strip() == b"{":
-            end = next((at for at in range(first + 1, len(lines)) if lines[at].rstrip() == b"}"), None)
+        if document.lstrip()[:1] == b"{" and document.rstrip()[-1:] != b"}":
+            end = _end_of_object(lines, first)
             if end is not None:
                 document, number = b"\n".join(lines[first : end + 1]), end + 1
         yield f"line {first + 1}", document
+
+
+def _end_of_object(lines: Sequence[bytes], first: int) -> int | None:
+    """Return the last line of an object that is written on several, ``None`` where there is none before the next one begins."""
+    is_alone, depth = lines[first].strip() == b"{", _depth(lines[first])
+    for at in range(first + 1, len(lines)):
+        if lines[at].lstrip()[:1] == b"{" and _depth(lines[at]) <= depth:
+            return None
+        if is_alone and lines[at].rstrip() == b"}":
+            return at
+        if lines[at].rstrip()[-1:] == b"}" and isinstance(json_object(b"\n".join(lines[first : at + 1])), dict):
+            return at
+    return None
+
+
+def _depth(line: bytes) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _elements(content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -223,14 +247,14 @@ def _elements(content: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"element {number}", json_text(element).encode("utf-8")
 
 
-def _is_json(document: bytes) -> bool:
-    return not isinstance(json_object(document), str)
-
-
-def json_object(document: bytes) -> dict[str, JsonValue] | str:
+def json_object(document: bytes, decoder: json.JSONDecoder = _DECODER) -> dict[str, JsonValue] | str:
     """Return the object that a document is, or why it is none."""
     try:
-        found = _DECODER.decode(document.decode("utf-8-sig").strip())
+        found = decoder.decode(document.decode("utf-8-sig").strip())
+        if b"\\ud" in document or b"\\uD" in document:
+            json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"it is no text: half a surrogate pair, \\u{ord(error.object[error.start]):04x}"
     except UnicodeDecodeError as error:
         return f"it is not UTF-8: {error.reason} at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -246,8 +270,14 @@ def why_no_object(document: bytes) -> str:
     return found if isinstance(found, str) else "it cannot be read as a row"
 
 
-def _cell(value: object, as_json: bool) -> str | None:
-    return value if value is None or (isinstance(value, str) and not as_json) else json_text(value)
+def json_value(text: str) -> object:
+    """Return the value of a cell that is JSON, numbers as they are written."""
+    return _OF_SPARK.decode(text)
+
+
+def json_cell(value: object) -> str | None:
+    """Return the text of a value: that of a text, or JSON."""
+    return value if value is None or isinstance(value, str) else json_text(value)
 
 
 def json_text(value: object) -> str:
@@ -272,7 +302,9 @@ def csv_delimiter(content: bytes, columns: Sequence[str]) -> str:
     return max(_DELIMITERS, key=lambda each: len(_places(next(csv.reader([heading], delimiter=each), []), columns)))
 
 
-def csv_cells(content: bytes, columns: Sequence[str], delimiter: str, *, heading: bool = True, null: str = "") -> Cells:
+def csv_cells(
+    content: bytes, columns: Sequence[str], delimiter: str, *, heading: bool = True, null: str = "", any_case: bool = True
+) -> Cells:
     """Return the cells of a CSV file; a row with too few fields is NULL in the others, of one with too many the rest is left out.
 
     Args:
@@ -281,6 +313,7 @@ def csv_cells(content: bytes, columns: Sequence[str], delimiter: str, *, heading
         delimiter: the separator of fields.
         heading: whether the first line names the columns; without it fields are in the order of ``columns``.
         null: the text of NULL.
+        any_case: whether names in the heading match whatever their case.
     """
     texts: dict[str, list[str | None]] = {name: [] for name in columns}
     positions: list[str] = []
@@ -288,7 +321,9 @@ def csv_cells(content: bytes, columns: Sequence[str], delimiter: str, *, heading
     places, width = {name: place for place, name in enumerate(columns)}, len(columns)
     for record in _records(content, delimiter):
         if heading:
-            heading, places, width = False, _places(record.fields, columns), len(record.fields)
+            found = _places(record.fields, columns)
+            places = found if any_case else {name: at for name, at in found.items() if record.fields[at] == name}
+            heading, width = False, len(record.fields)
             continue
         if not record.fields and not record.reason:
             continue

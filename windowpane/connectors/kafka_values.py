@@ -17,6 +17,7 @@ from windowpane.arrays.values import Row
 from windowpane.connectors.typed_cells import TypedCells
 from windowpane.malformed import NO_VALUE, Cells, MalformedRow, Message, Misread, json_cells, shortened
 
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 Place = tuple[str, Message | None]
 """Where a document is, as text, and the message that it is."""
 
@@ -88,7 +89,8 @@ class Decoder:
 
     def _texts(self, documents: Sequence[bytes | None]) -> Cells:
         names, nested = self.cells.schema.names, self.cells.nested
-        found = json_cells(((str(n), each) for n, each in enumerate(documents) if each is not None), names, nested)
+        given = ((str(number), each) for number, each in enumerate(documents) if each is not None)
+        found = json_cells(given, names, nested, of_spark=True)
         tombstones = [Misread(str(number), "", NO_VALUE) for number, each in enumerate(documents) if each is None]
         return Cells(found.columns, found.positions, [*found.misread, *tombstones])
 
@@ -103,24 +105,34 @@ class RecordDecoder:
     needed: str | None
 
     def __call__(self, documents: Sequence[bytes | None], place: Callable[[int], Place]) -> Decoded:
-        rows: list[Row] = []
-        is_row = np.zeros(len(documents), np.bool_)
+        found = [NO_VALUE if document is None else self._tried(document) for document in documents]
+        try:
+            rows = self._table([each for each in found if not isinstance(each, str)])
+        except _MISFITS:  # Decimals of a writer with more places, say
+            found = [each if isinstance(each, str) else self._fitting(each) for each in found]
+            rows = self._table([each for each in found if not isinstance(each, str)])
         met = []
-        for number, document in enumerate(documents):
-            found = NO_VALUE if document is None else self._tried(document)
-            if not isinstance(found, str) and self.needed is not None and found.get(self.needed) is None:
-                found = "a row needs an event time"
-            if isinstance(found, str):
+        for number, (each, document) in enumerate(zip(found, documents, strict=True)):
+            if isinstance(each, str):
                 shown = shortened((document or b"").decode("utf-8", "backslashreplace"))
-                met.append(_malformed(self.source, place(number), None, shown, found))
-                continue
-            is_row[number] = True
-            rows.append(found)
+                met.append(_malformed(self.source, place(number), None, shown, each))
+        return Decoded(rows, pa.array([not isinstance(each, str) for each in found]) if met else None, met)
+
+    def _table(self, rows: Sequence[Row]) -> pa.Table:
         columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in self.schema]
-        return Decoded(pa.table(columns, schema=self.schema), pa.array(is_row) if met else None, met)
+        return pa.table(columns, schema=self.schema)
+
+    def _fitting(self, row: Row) -> Row | str:
+        for field in self.schema:
+            try:
+                pa.array([row.get(field.name)], field.type)
+            except _MISFITS as error:
+                return f"{field.name!r} is no {field.type}: {str(error).split(chr(10))[0]}"
+        return row
 
     def _tried(self, document: bytes) -> Row | str:
         try:
-            return self.read(document)
+            row = self.read(document)
         except ValueError as error:
             return str(error).split("\n")[0]
+        return "a row needs an event time" if self.needed is not None and row.get(self.needed) is None else row

@@ -5,12 +5,15 @@ Instants that are written without a zone are those of a given zone, as Java has 
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from windowpane.malformed import json_cell, json_value
 
 _ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
 _UTC = pa.timestamp("us", "UTC")
@@ -33,20 +36,37 @@ class TypedCells:
         """Return a column in its type; NULLs where there is none of its name, as from Spark's reader."""
         if field.name not in found.column_names:
             return pa.nulls(found.num_rows, field.type)
-        column = found[field.name]
-        if pa.types.is_timestamp(field.type):
-            column = _instants(column, self.zone) if field.type.tz is not None else column
-        return column.cast(field.type)
+        return self._cast(found[field.name], field.type)
+
+    def _cast(self, column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+        """Return texts in their type, those within nested values, too."""
+        if pa.types.is_nested(kind) and column.type != kind:
+            return self._cast_within(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, kind)
+        if pa.types.is_timestamp(kind):
+            column = _instants(column, self.zone) if kind.tz is not None else column
+        return column.cast(kind)
+
+    def _cast_within(self, column: pa.Array, kind: pa.DataType) -> pa.Array:
+        if pa.types.is_struct(kind):
+            parts = [_whole(self._cast(part, field.type)) for part, field in zip(column.flatten(), kind, strict=True)]
+            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+        if not pa.types.is_list(kind):
+            raise pa.ArrowNotImplementedError(f"{kind} is not read at once")
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        values = _whole(self._cast(column.flatten(), kind.value_type))
+        return pa.ListArray.from_arrays(_offsets(lengths), values, type=kind, mask=column.is_null())
 
     def fitted(self, texts: pa.ChunkedArray, field: pa.Field) -> tuple[pa.ChunkedArray, list[Misfit]]:
         """Return the values of texts, NULL where one does not fit, and the misfits."""
+        if pa.types.is_nested(field.type):
+            return self._fitted_nested(texts, field.type)
         pieces: list[pa.Array] = []
         misfits: list[Misfit] = []
         waiting = [(0, len(texts))]
         while waiting:
             start, end = waiting.pop()
             try:
-                values = self._values(texts.slice(start, end - start), field)
+                values = self.column(pa.table({field.name: texts.slice(start, end - start)}), field)
                 pieces += values.chunks if isinstance(values, pa.ChunkedArray) else [values]
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
                 middle = (start + end) // 2
@@ -57,15 +77,54 @@ class TypedCells:
                 pieces.append(pa.nulls(1, field.type))
         return pa.chunked_array(pieces, field.type), misfits
 
-    def _values(self, texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-        if pa.types.is_nested(field.type):
-            return pa.array([None if text is None else json.loads(text) for text in texts.to_pylist()], field.type)
-        return self.column(pa.table({field.name: texts}), field)
+    def _fitted_nested(self, texts: pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.ChunkedArray, list[Misfit]]:
+        values = [None if text is None else json_value(text) for text in texts.to_pylist()]
+        array, misfits = self._shaped(values, kind)
+        if misfits:
+            array, _ = self._shaped([None if row in misfits else value for row, value in enumerate(values)], kind)
+        return pa.chunked_array([array], kind), sorted(misfits.items())
+
+    def _shaped(self, values: Sequence[object], kind: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
+        """Return values of JSON as an array, and which do not fit: what is within is read as columns are."""
+        if not pa.types.is_nested(kind):
+            column, found = self.fitted(
+                pa.chunked_array([[json_cell(value) for value in values]], pa.string()), pa.field("", kind)
+            )
+            return _whole(column), dict(found)
+        of_objects = not pa.types.is_list(kind)
+        fits = [isinstance(value, dict if of_objects else list) for value in values]
+        misfits = {row: f"it is no {'object' if of_objects else 'array'}" for row, fit in enumerate(fits) if not fit}
+        misfits = {row: why for row, why in misfits.items() if values[row] is not None}
+        held = [value if fit else () for value, fit in zip(values, fits, strict=True)]
+        mask = pa.array([not fit for fit in fits], pa.bool_())
+        if pa.types.is_struct(kind):
+            parts = []
+            for field in kind:
+                part, found = self._shaped([dict(value).get(field.name) for value in held], field.type)  # type: ignore[call-overload]
+                parts.append(part)
+                misfits = {**found, **misfits}
+            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask), misfits
+        rows = [row for row, value in enumerate(held) for _ in value]
+        offsets = _offsets([len(value) for value in held])
+        if of_objects:
+            keys, found = self._shaped([key for value in held for key in value], kind.key_type)
+            misfits = {**{rows[at]: why for at, why in found.items()}, **misfits}
+            held = [list(dict(value).values()) for value in held]  # type: ignore[call-overload]
+        items, found = self._shaped([each for value in held for each in value], kind.item_type if of_objects else kind.value_type)
+        misfits = {**{rows[at]: why for at, why in found.items()}, **misfits}
+        if of_objects:
+            whole = pa.MapArray.from_arrays(offsets, keys, items).cast(kind)
+            return pc.if_else(mask, pa.scalar(None, kind), whole), misfits
+        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=mask), misfits
 
     def json_lines(self, content: pa.Buffer) -> pa.Table:
         """Return the objects of JSON, one a line; Arrow's error where one of them does not fit."""
         from pyarrow.json import ParseOptions, read_json
 
+        try:
+            str(content, "utf-8")
+        except UnicodeDecodeError as error:
+            raise pa.ArrowInvalid(str(error)) from None
         schema = pa.schema([pa.field(field.name, as_text(field.type)) for field in self.schema])
         options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         return self.table(read_json(pa.BufferReader(content), parse_options=options))
@@ -76,9 +135,27 @@ class TypedCells:
         return [field.name for field in self.schema if pa.types.is_nested(field.type)]
 
 
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _offsets(lengths: Sequence[int]) -> pa.Array:
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
 def as_text(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a text format is parsed to: instants stay text, whose zone is looked at first."""
-    return pa.string() if pa.types.is_timestamp(kind) else kind
+    """Return the type that a text format is parsed to: instants stay text, whose zone is looked at first, and so do dates.
+
+    Raises:
+        pa.ArrowNotImplementedError: Arrow does not parse an object as a map.
+    """
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(as_text(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        raise pa.ArrowNotImplementedError(f"{kind} is not read at once")
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(as_text(kind.value_type)))
+    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else kind
 
 
 def _instants(column: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:

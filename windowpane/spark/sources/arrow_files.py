@@ -115,9 +115,9 @@ class FileReader:
     def _by_rows(self, path: str, content: bytes, reading: Reading) -> pa.Table:
         names = self.schema.names
         if self.format == "csv":
-            cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null)
+            cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null, any_case=False)
         else:
-            cells = json_cells(json_documents(content), names, self.cells.nested)
+            cells = json_cells(json_documents(content), names, self.cells.nested, of_spark=True)
         found = [MalformedRow(self.source, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
         texts = cells.table(reading.policy)
         columns, lost = [], np.zeros(texts.num_rows, np.bool_)

@@ -1,6 +1,8 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
-DuckDB reads a file at once. One that it cannot read so, of a format of texts, is read row by row: see ``windowpane.malformed``.
+The values of CSV and JSON are texts until their columns cast them: what DuckDB would take them for, "10:00" for a time and "1.50"
+for a double, changes them. JSON is cut into texts here, one document after another, and so is a file of CSV that DuckDB cannot
+cut: see ``windowpane.malformed``.
 
 Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. Its rows
 are deleted with their table. It is read once, and again after a transaction that was rolled back.
@@ -8,18 +10,20 @@ are deleted with their table. It is read once, and again after a transaction tha
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from glob import glob, has_magic
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+import pyarrow as pa
 
 from windowpane.connectors.object_stores import Location, is_remote
 from windowpane.errors import MalformedRowError, SqlNameError, SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
 from windowpane.hidden_columns import ORIGIN
-from windowpane.malformed import MalformedRow, csv_cells, csv_delimiter, json_cells, json_documents
+from windowpane.malformed import Cells, MalformedRow, Misread, csv_cells, csv_delimiter, json_cells, json_documents
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
@@ -39,10 +43,10 @@ from windowpane.sql.parse.connector_options import (
 from windowpane.sql.parse.positions import Place
 from windowpane.sql.values.text_values import text_literal
 
-READERS = {"parquet": "read_parquet", "json": "read_json", "csv": "read_csv"}
-BY_ROWS = ("json", "csv")
-"""Formats whose files are read row by row where DuckDB cannot read one at once."""
-_NEEDED = dict.fromkeys(READERS, ("path",))
+TEXTS = ("json", "csv")
+"""Formats of texts, whose files are read row by row where they are not read at once."""
+_NEEDED = dict.fromkeys(("parquet", *TEXTS), ("path",))
+_PIECE = 50_000  # Documents whose cells are Python's at a time
 _SPARK_ONLY = ("delta", "rate", "socket")
 
 
@@ -54,14 +58,14 @@ def check_options(options: Mapping[str, str], place: Place) -> None:
     if connector in _SPARK_ONLY:
         message = (
             f"connector {connector!r} without Spark is not supported. Open the session with Session(spark=...), or windowpane "
-            f"sql --spark; {', '.join(READERS)} read files here, and kafka reads topics."
+            f"sql --spark; {', '.join(_NEEDED)} read files here, and kafka reads topics."
         )
         raise place.error(UnsupportedSqlError, message)
     if connector == "kafka":
         check_kafka(options, place)
         return
     known_connector(options, {**_NEEDED, "kafka": ()}, place)
-    refuse_other_options(options, ("path", *((MALFORMED,) if connector in BY_ROWS else ())), place)
+    refuse_other_options(options, ("path", *((MALFORMED,) if connector in TEXTS else ())), place)
     check_policy(options, place)
     if not is_remote(options["path"]):
         check_local(options["path"], place)
@@ -140,7 +144,7 @@ def take_new_files(
         read = {column: types[column] for column in columns}
         with _on_this_machine(info.options["path"], path) as local:
             try:
-                if path in by_rows:
+                if connector == "json" or path in by_rows:
                     _take_by_rows(storage, info, writer, (path, local), read)
                 else:
                     writer.append((_query(storage, connector, local, read), columns), info)
@@ -153,15 +157,31 @@ def take_new_files(
 
 
 def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str:
-    numerics = [name for name, kind in types.items() if kind.name == "numeric"]
-    as_text = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in numerics)
-    # As doubles, which DuckDB would take for them, long numbers of a CSV file lose digits.
-    options = f", types = {{{as_text}}}" if connector == "csv" and numerics else ""
-    source = f"{READERS[connector]}({text_literal(path)}{options})"
-    held = {row[0]: row[1] for row in storage.run(f"DESCRIBE FROM {source}")} if numerics else {}
+    if connector == "csv":
+        delimiter = csv_delimiter(_heading(path), list(types))
+        source = f"read_csv({text_literal(path)}, delim = {text_literal(delimiter)}, {_AS_TEXT})"
+        held = dict.fromkeys(types, "VARCHAR")
+    else:
+        source = f"read_parquet({text_literal(path)})"
+        has_numeric = any(kind.name == "numeric" for kind in types.values())
+        held = {row[0]: row[1] for row in storage.run(f"DESCRIBE FROM {source}")} if has_numeric else {}
     items = [taken(quoted(name), held.get(name, ""), kind) for name, kind in types.items()]
     listed = ", ".join(f"{item} AS {quoted(name)}" for item, name in zip(items, types, strict=True))
     return f"SELECT {listed} FROM {source}"
+
+
+_AS_TEXT = "header = true, skip = 0, all_varchar = true, quote = '\"', escape = '\"'"
+_LONGEST_HEADING = 1 << 20
+
+
+def _heading(path: str) -> bytes:
+    return _content(path, _LONGEST_HEADING).partition(b"\n")[0]
+
+
+def _content(path: str, most: int | None = None) -> bytes:
+    """Return what is in a file, or its first bytes; compressed where its name says so, as DuckDB reads it."""
+    with pa.input_stream(path, compression="detect") as file:
+        return bytes(file.read(most))
 
 
 @contextmanager
@@ -182,25 +202,35 @@ def _take_by_rows(
 ) -> None:
     """Insert the rows of a file of texts, of its path as it is shown and as it is here, and note what is malformed."""
     path, local = paths
-    name, connector, content = info.relation.name, info.options["connector"], Path(local).read_bytes()
+    name, connector, content = info.relation.name, info.options["connector"], _content(local)
     nested = nested_columns(types) if connector == "json" else []
-    if connector == "json":
-        cells = json_cells(json_documents(content), list(types), nested)
-    else:
-        cells = csv_cells(content, list(types), csv_delimiter(content, list(types)))
-    if cells.absent:
-        raise SqlRunError(f"its heading has no column {cells.absent[0]!r}")
     casts = {column: cast_of_text(column, kind, column in nested) for column, kind in types.items()}
     most = MalformedRows(storage).most(name)
     rows = text_rows(info, casts, beside={ORIGIN}, most=most)
-    misread = [MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
-    found = found_in(misread, most)
+    pieces, misread = list[pa.Table](), list[Misread]()
+    for cells in _pieces(connector, content, list(types), nested):
+        if cells.absent:
+            raise SqlRunError(f"its heading has no column {cells.absent[0]!r}")
+        pieces.append(cells.table(rows.policy))
+        misread += cells.misread
+    found = found_in([MalformedRow(name, f"{path}, {each.position}", None, each.value, each.reason) for each in misread], most)
     rows.refuse(found)
-    arrived = storage.temporary_from(cells.table(rows.policy))
+    arrived = storage.temporary_from(pa.concat_tables(pieces))
     with storage.trying():
         found = found.and_more(rows.found(storage, arrived, f"{path}, "), most)
         writer.append((rows.lenient(arrived), tuple(types)), info)
     MalformedRows(storage).note(name, found)
+
+
+def _pieces(connector: str, content: bytes, columns: Sequence[str], nested: Sequence[str]) -> Iterator[Cells]:
+    """Yield the cells of a file: of JSON some documents at a time, whose values take many times the room of their texts."""
+    if connector == "csv":
+        yield csv_cells(content, columns, csv_delimiter(content, columns))
+        return
+    documents = json_documents(content)
+    yield json_cells(islice(documents, _PIECE), columns, nested)
+    for first in documents:
+        yield json_cells(chain([first], islice(documents, _PIECE - 1)), columns, nested)
 
 
 _NESTED = ("JSON", "STRUCT", "MAP")

@@ -142,7 +142,7 @@ class EmbeddedRunner(ViewRunner):
 
     def _passes_over(self, failure: UnreadableFileError | MalformedRowError) -> bool:
         """Say whether the action can be done again without a file as it was read, and prepare that."""
-        is_of_texts = isinstance(failure, UnreadableFileError) and failure.format in file_sources.BY_ROWS
+        is_of_texts = isinstance(failure, UnreadableFileError) and failure.format in file_sources.TEXTS
         if is_of_texts and failure.path not in self._by_rows:
             self._by_rows.add(failure.path)
             return True
