@@ -19,6 +19,7 @@ from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 
 import windowpane as wp
+from windowpane.connectors.json_records import json_reader
 from windowpane.connectors.kafka_values import RecordDecoder
 from windowpane.connectors.kafka_writing import MessageFormat
 from windowpane.connectors.record_formats import columns_of, record_reader, resolved
@@ -191,3 +192,68 @@ def test_rows_are_written_as_messages_of_protocol_buffers() -> None:
         messages(wp.sinks.kafka("orders", servers="s", value=form), pa.table({"other": [1]}))
     with pytest.raises(InvalidSpecError, match="is read alone"):
         wp.sinks.kafka("orders", servers="s", value=wp.protobuf(kind, registry=True))
+
+
+def _record(kind: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": "x", "type": kind}]}
+
+
+def _decimals(precision: int, scale: int) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def test_a_decimal_of_more_digits_than_its_precision_is_malformed() -> None:
+    """Avro's precision is the most digits that there are: fastavro would round 12345.67 to 12350."""
+    narrow, wide = _record(_decimals(4, 2)), _record(_decimals(10, 2))
+    documents = [written(wide, {"x": Decimal(text)}) for text in ("12345.67", "-12.34", "0.00", "-0.01")]
+    found = decoded(wp.avro(json.dumps(narrow)), *documents)
+    assert found.rows["x"].to_pylist() == [Decimal("-12.34"), Decimal("0.00"), Decimal("-0.01")]
+    assert [each.position for each in found.met] == ["offset 0"]
+    assert "7 digits, and its precision is 4" in found.met[0].reason
+    read = json_reader(wp.avro(json.dumps(narrow)))
+    assert read(documents[1]) == b'{"x": "-12.34"}'
+    with pytest.raises(ValueError, match="7 digits"):
+        read(documents[0])
+
+
+def test_decimals_within_other_values_are_exact() -> None:
+    kind = {"type": "map", "values": ["null", {"type": "array", "items": _decimals(38, 10)}]}
+    value = {"x": {"a": [Decimal("1234567890123456789012345678.0123456789")], "b": None}}
+    found = decoded(wp.avro(json.dumps(_record(kind))), written(_record(kind), value))
+    assert [dict(each) for each in found.rows["x"].to_pylist()] == [value["x"]]
+
+
+def test_a_value_that_its_column_does_not_hold_is_malformed() -> None:
+    reads = iter([{"x": Decimal("1.5")}, {"x": Decimal("1.25")}, {"x": Decimal("2.5")}])
+    decoder = RecordDecoder("orders", pa.schema([("x", pa.decimal128(3, 1))]), lambda _: next(reads), None)
+    found = decoder([b"a", b"b", b"c"], lambda number: (f"offset {number}", None))
+    assert found.rows["x"].to_pylist() == [Decimal("1.5"), Decimal("2.5")]
+    assert [(each.position, each.value) for each in found.met] == [("offset 1", "b")]
+
+
+def test_an_instant_that_python_does_not_have_is_malformed() -> None:
+    """A Timestamp of Protocol Buffers holds 64 bits of seconds."""
+    kind = message_class()
+    far, near = kind(user="far"), kind(user="near")
+    far.at.seconds = 2**40
+    found = decoded(wp.protobuf(kind), far.SerializeToString(), near.SerializeToString())
+    assert found.rows["user"].to_pylist() == ["near"]
+    assert [each.position for each in found.met] == ["offset 0"]
+    with pytest.raises(ValueError, match="no time of the years 1 to 9999"):
+        json_reader(wp.protobuf(kind))(far.SerializeToString())
+
+
+def test_a_map_of_protocol_buffers_is_an_object_where_it_is_empty_too() -> None:
+    pool = descriptor_pb2.FileDescriptorSet()
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = pool.file.add(name="maps.proto", package="maps", syntax="proto3")
+    counts = file.message_type.add(name="Counts")
+    entry = counts.nested_type.add(name="OfEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    entry.field.add(name="value", number=2, type=kinds.TYPE_INT32, label=kinds.LABEL_OPTIONAL)
+    counts.field.add(name="of", number=1, type=kinds.TYPE_MESSAGE, label=kinds.LABEL_REPEATED, type_name=".maps.Counts.OfEntry")
+    form = wp.protobuf("maps.Counts", pool.SerializeToString())
+    full = b"\n\x05\n\x01a\x10\x01"  # of = {"a": 1}
+    assert [json_reader(form)(each) for each in (b"", full)] == [b'{"of": {}}', b'{"of": {"a": 1}}']
+    assert decoded(form, b"", full).rows["of"].to_pylist() == [[], [("a", 1)]]

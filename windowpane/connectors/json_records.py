@@ -123,8 +123,6 @@ def _plain(value: Value) -> JsonValue:
         return value.isoformat()
     if isinstance(value, Mapping):
         return {_name(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list) and value and isinstance(value[0], tuple):  # a map of Protocol Buffers
-        return {_name(name): _plain(each) for name, each in value}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 

@@ -11,7 +11,7 @@ import io
 import json
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -130,9 +130,9 @@ def avro_reader(format: Avro) -> Callable[[bytes], Row]:
 
 def avro_values(format: Avro) -> Callable[[bytes], Value]:
     """Return what reads one message as fastavro does, a record or another value; it raises ``ValueError`` where it is none."""
-    from fastavro import parse_schema, schemaless_reader
+    from fastavro import schemaless_reader
 
-    wanted: JsonValue = parse_schema(json.loads(json.dumps(format.schema)))
+    wanted: JsonValue = _parsed(format.schema)
 
     def read(document: bytes) -> Value:
         writer = wanted
@@ -153,6 +153,38 @@ def avro_values(format: Avro) -> Callable[[bytes], Value]:
     return read
 
 
+_EXACT_DECIMAL = "windowpane-decimal"
+
+
+def _parsed(schema: JsonValue) -> JsonValue:
+    """Return a schema as fastavro takes it; decimals are read here, where fastavro would round those of too many digits."""
+    from fastavro import parse_schema
+    from fastavro.read import LOGICAL_READERS
+
+    for kind in ("bytes", "fixed"):
+        LOGICAL_READERS[f"{kind}-{_EXACT_DECIMAL}"] = _decimal
+    return parse_schema(_with_exact_decimals(json.loads(json.dumps(schema))))
+
+
+def _with_exact_decimals(schema: JsonValue) -> JsonValue:
+    if isinstance(schema, list):
+        return [_with_exact_decimals(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    exact = {"logicalType": _EXACT_DECIMAL} if schema.get("logicalType") == "decimal" else {}
+    within = {name: _with_exact_decimals(schema[name]) for name in ("type", "fields", "items", "values") if name in schema}
+    return {**schema, **within, **exact}
+
+
+def _decimal(data: bytes, writer: Mapping[str, JsonValue], reader: Mapping[str, JsonValue] | None = None) -> Decimal:
+    value = Decimal(int.from_bytes(data, "big", signed=True))
+    digits, most = len(value.as_tuple().digits), int(writer["precision"])
+    if digits > most:
+        raise ValueError(f"a decimal has {digits} digits, and its precision is {most}")
+    sign, figures, _ = value.as_tuple()
+    return Decimal((sign, figures, -int(writer.get("scale", 0))))
+
+
 def _plain(value: Value) -> Value:
     if isinstance(value, UUID):
         return str(value)
@@ -171,15 +203,13 @@ def _number(document: bytes) -> int:
 
 @cache
 def _schema(registry: str, number: int) -> JsonValue:
-    from fastavro import parse_schema
-
     try:
         found = _asked(registry, f"schemas/ids/{number}")
     except ConnectorError as error:
         if isinstance(error.__cause__, HTTPError) and error.__cause__.code == _NOT_FOUND:
             raise ValueError(f"the registry has no schema {number}") from None
         raise
-    return parse_schema(json.loads(found["schema"]))
+    return _parsed(json.loads(found["schema"]))
 
 
 def _asked(registry: str, what: str) -> JsonValue:
@@ -312,7 +342,7 @@ def _value(message: ProtobufMessage, field: FieldDescriptor) -> Value:
         found = getattr(message, field.name)
         if _is_map(field):
             value = field.message_type.fields_by_name["value"]
-            return [(key, _one(each, value)) for key, each in sorted(found.items())]
+            return {key: _one(each, value) for key, each in sorted(found.items())}
         return [_one(each, field) for each in found]
     if field.has_presence and not message.HasField(field.name):
         return None
@@ -322,7 +352,10 @@ def _value(message: ProtobufMessage, field: FieldDescriptor) -> Value:
 def _one(value: Value, field: FieldDescriptor) -> Value:
     if field.type in _MESSAGES:
         if field.message_type.full_name == _TIMESTAMP:
-            return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1_000)
+            try:
+                return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1_000)
+            except OverflowError:
+                raise ValueError(f"{field.name!r} is no time of the years 1 to 9999: {value.seconds} seconds") from None
         return _row(value)
     if field.type == _ENUM:
         named = field.enum_type.values_by_number.get(value)
