@@ -11,12 +11,12 @@ import io
 import json
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import UUID
@@ -176,13 +176,12 @@ def _with_exact_decimals(schema: JsonValue) -> JsonValue:
     return {**schema, **within, **exact}
 
 
-def _decimal(data: bytes, writer: Mapping[str, JsonValue], reader: Mapping[str, JsonValue] | None = None) -> Decimal:
-    value = Decimal(int.from_bytes(data, "big", signed=True))
-    digits, most = len(value.as_tuple().digits), int(writer["precision"])
-    if digits > most:
-        raise ValueError(f"a decimal has {digits} digits, and its precision is {most}")
-    sign, figures, _ = value.as_tuple()
-    return Decimal((sign, figures, -int(writer.get("scale", 0))))
+def _decimal(data: bytes, writer: dict[Any, Any] | None, reader: dict[Any, Any] | None = None) -> Decimal:
+    said = writer or {}
+    sign, digits, _ = Decimal(int.from_bytes(data, "big", signed=True)).as_tuple()
+    if len(digits) > int(said["precision"]):
+        raise ValueError(f"a decimal has {len(digits)} digits, and its precision is {said['precision']}")
+    return Decimal((sign, digits, -int(said.get("scale", 0))))
 
 
 def _plain(value: Value) -> Value:

@@ -1,8 +1,9 @@
 """Messages of Kafka on their way into a table, whoever has read them: a session without Spark, or a query of Spark.
 
 A message of FORMAT PLAIN is a row. Of UPSERT it is the row of its key, and without a value that row is deleted; of DEBEZIUM it
-says what a row became, ``after``, and by ``op`` whether it was deleted. Of one key the last message of a chunk counts: all are
-in one partition, in order. Records of Avro and Protocol Buffers are read as documents of JSON, ``connectors.json_records``.
+says what a row became, ``after``, and by ``op`` whether it was deleted. Of one key the messages of a chunk count in their order,
+since all are in one partition: a deletion removes what was before it, and of the rows behind it those stay that the table's rule
+for conflicts leaves. Records of Avro and Protocol Buffers are read as documents of JSON, ``connectors.json_records``.
 """
 
 from __future__ import annotations
@@ -164,23 +165,27 @@ class MessageRows:
     def _take_changes(
         self, documents: Sequence[Document], columns: Mapping[str, pa.Array], found: list[MalformedRow], *, is_debezium: bool
     ) -> None:
-        """Take the rows away whose keys are deleted, and bring in the last row of each other key."""
+        """Take the rows away whose keys are deleted, and bring in the rows that came behind that, or of keys that were not."""
         keys = self.info.relation.key
         of_messages = not is_debezium and all(name in columns for name in keys)
-        last: dict[Any, tuple[int, bytes | None]] = {}
+        deleted, kept = dict[Any, None](), dict[Any, list[tuple[int, bytes]]]()
         for number, each in enumerate(documents):
             try:
                 events = _debezium(each, keys) if is_debezium else _upsert(each, None if of_messages else keys)
             except ValueError as error:
                 found.append(self._malformed(each, str(error)))
                 continue
-            last.update((key, (number, row)) for key, row in events)
-        deleted = [key for key, (_, row) in last.items() if row is None]
+            for key, row in events:
+                if row is None:
+                    deleted[key] = None
+                    kept.pop(key, None)
+                else:
+                    kept.setdefault(key, []).append((number, row))
         if deleted:
             self._delete([(key,) if of_messages else key for key in deleted], keys, is_text=not of_messages)
-        kept = sorted((number, row) for number, row in last.values() if row is not None)
-        rows = [Document(documents[number].origin, row, None) for number, row in kept]
-        numbers = pa.array([number for number, _ in kept], pa.int64())
+        in_order = sorted(each for rows in kept.values() for each in rows)
+        rows = [Document(documents[number].origin, row, None) for number, row in in_order]
+        numbers = pa.array([number for number, _ in in_order], pa.int64())
         self._take(rows, {name: column.take(numbers) for name, column in columns.items()}, found)
 
     def _delete(self, keys: Sequence[tuple[Any, ...]], names: Sequence[str], *, is_text: bool) -> None:
@@ -268,7 +273,9 @@ def _scalar(document: bytes) -> Any:
 
 
 def _key_of(row: Any, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a key as JSON."""
-    if not isinstance(row, dict) or any(row.get(name) is None for name in keys):
+    """Return the values of a key as JSON; names match as those of columns do."""
+    folded = {name.lower(): value for name, value in row.items()} | row if isinstance(row, dict) else {}
+    found = [folded.get(name, folded.get(name.lower())) for name in keys]
+    if any(value is None for value in found):
         raise ValueError(f"it has no value of the key ({', '.join(keys)})")
-    return tuple(json_text(row[name]) for name in keys)
+    return tuple(map(json_text, found))
