@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,38 +85,30 @@ class TypedCells:
             array, _ = self._shaped([None if row in misfits else value for row, value in enumerate(values)], kind)
         return pa.chunked_array([array], kind), sorted(misfits.items())
 
-    def _shaped(self, values: Sequence[object], kind: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
-        """Return values of JSON as an array, and which do not fit: what is within is read as columns are."""
+    def _shaped(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, dict[int, str]]:
+        """Return values of JSON as an array, and by row why one does not fit: what is within them is read as columns are."""
         if not pa.types.is_nested(kind):
-            column, found = self.fitted(
-                pa.chunked_array([[json_cell(value) for value in values]], pa.string()), pa.field("", kind)
-            )
-            return _whole(column), dict(found)
-        of_objects = not pa.types.is_list(kind)
-        fits = [isinstance(value, dict if of_objects else list) for value in values]
-        misfits = {row: f"it is no {'object' if of_objects else 'array'}" for row, fit in enumerate(fits) if not fit}
-        misfits = {row: why for row, why in misfits.items() if values[row] is not None}
-        held = [value if fit else () for value, fit in zip(values, fits, strict=True)]
+            texts = pa.chunked_array([[json_cell(value) for value in values]], pa.string())
+            column, misfits = self.fitted(texts, pa.field("", kind))
+            return _whole(column), dict(misfits)
+        word, shape = ("array", list) if pa.types.is_list(kind) else ("object", dict)
+        fits = [isinstance(value, shape) for value in values]
+        odd = {row: f"it is no {word}" for row, value in enumerate(values) if value is not None and not fits[row]}
+        held = [value if fit else shape() for value, fit in zip(values, fits, strict=True)]
         mask = pa.array([not fit for fit in fits], pa.bool_())
         if pa.types.is_struct(kind):
-            parts = []
-            for field in kind:
-                part, found = self._shaped([dict(value).get(field.name) for value in held], field.type)  # type: ignore[call-overload]
-                parts.append(part)
-                misfits = {**found, **misfits}
-            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask), misfits
-        rows = [row for row, value in enumerate(held) for _ in value]
-        offsets = _offsets([len(value) for value in held])
-        if of_objects:
-            keys, found = self._shaped([key for value in held for key in value], kind.key_type)
-            misfits = {**{rows[at]: why for at, why in found.items()}, **misfits}
-            held = [list(dict(value).values()) for value in held]  # type: ignore[call-overload]
-        items, found = self._shaped([each for value in held for each in value], kind.item_type if of_objects else kind.value_type)
-        misfits = {**{rows[at]: why for at, why in found.items()}, **misfits}
-        if of_objects:
-            whole = pa.MapArray.from_arrays(offsets, keys, items).cast(kind)
-            return pc.if_else(mask, pa.scalar(None, kind), whole), misfits
-        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=mask), misfits
+            parts = [self._shaped([value.get(field.name) for value in held], field.type) for field in kind]
+            array = pa.StructArray.from_arrays([part for part, _ in parts], fields=list(kind), mask=mask)
+            return array, {row: why for _, found in parts for row, why in found.items()} | odd
+        rows, offsets = [row for row, value in enumerate(held) for _ in value], _offsets([len(value) for value in held])
+        if pa.types.is_list(kind):
+            items, found = self._shaped([each for value in held for each in value], kind.value_type)
+            array = pa.ListArray.from_arrays(offsets, items, type=kind, mask=mask)
+            return array, {rows[at]: why for at, why in found.items()} | odd
+        keys, of_keys = self._shaped([key for value in held for key in value], kind.key_type)
+        items, found = self._shaped([each for value in held for each in value.values()], kind.item_type)
+        array = pc.if_else(mask, pa.scalar(None, kind), pa.MapArray.from_arrays(offsets, keys, items).cast(kind))
+        return array, {rows[at]: why for at, why in (of_keys | found).items()} | odd
 
     def json_lines(self, content: pa.Buffer) -> pa.Table:
         """Return the objects of JSON, one a line; Arrow's error where one of them does not fit."""
