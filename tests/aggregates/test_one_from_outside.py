@@ -19,7 +19,7 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.engine import RollingEngine
-from windowpane.engines.rolling.point_in_time import refusal
+from windowpane.engines.rolling.point_in_time import PointInTimeEngine
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import AggregateTypeError, InvalidSpecError
@@ -112,7 +112,7 @@ def test_the_kernels_of_static_labels_refuse_it_by_name(spread: Any) -> None:
     spec = RollingSpec((RollingCall("s", spread("v"), RollingWindow(10, 1, True)),), 1, RollingEmit.BATCH)
     keyed, columns = pa.schema([("k", pa.string())]), pa.schema([("v", pa.int64())])
     program = PointInTimeProgram(spec, keyed, columns, pa.schema([(TIME, pa.int64())]), ("at",), True)
-    assert "no kernel computes spread('v')" in str(refusal(program))
+    assert "no kernel computes spread('v')" in str(PointInTimeEngine.refusal(program))
 
 
 def test_it_runs_in_sql(spread: Any) -> None:

@@ -23,7 +23,7 @@ from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Engine
 from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.engines.sessions.batch import DENSE_ROWS, PAGE_ROWS, STEP_ROWS
-from windowpane.engines.sessions.engine import SessionsEngine, refusal, rule_refusal
+from windowpane.engines.sessions.engine import SessionsEngine, rule_refusal
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.windows import row_windows
 from windowpane.errors import (
@@ -294,7 +294,7 @@ def test_whether_to_fold_many_rows_is_told_by_some_of_their_keys():
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
     program = program_of(**change)
-    assert reason in (refusal(program) or "")
+    assert reason in (SessionsEngine.refusal(program) or "")
     assert program.engine != "sessions"
 
 

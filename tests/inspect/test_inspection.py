@@ -156,7 +156,7 @@ def test_rows_of_other_programs_are_all_there(inspected: Inspection) -> None:
     for name in ("join", "rolling", "deduplication", "over", "patterns", "between"):
         table = inspected.table(name)
         for bucket in inspected._buckets if table.num_rows else ():
-            for at, holds in bucket.spec.holds.items():  # type: ignore[union-attr]
+            for at, holds in bucket.runs_on.holds.items():  # type: ignore[union-attr]
                 found = listed(bucket.store, at)
                 own = [row for row in table.to_pylist() if row["operator"] == bucket.operator]
                 rows = [row for row in own if row["holds"] == holds]

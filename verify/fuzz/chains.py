@@ -25,9 +25,8 @@ from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.sides import tagged
 from windowpane.engines.over.program import Emit
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.program import MAIN, Upstream
+from windowpane.engines.program import MAIN, BucketProgram, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.registry import AnyProgram
 from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.planning.deduplication import DeduplicationPlan
@@ -77,7 +76,7 @@ class Link:
     """
 
     text: str
-    programs: tuple[AnyProgram, ...]
+    programs: tuple[BucketProgram, ...]
     held_back: int
     value: str = "v"
     takes_changes: bool = False
@@ -182,7 +181,7 @@ def runs_of(chain: Sequence[Link]) -> Iterator[_Run]:
 class _Run:
     """An operator of a chain with its state."""
 
-    def __init__(self, program: AnyProgram, link: Link, delay: int) -> None:
+    def __init__(self, program: BucketProgram, link: Link, delay: int) -> None:
         self.program, self.link, self.delay, self.store = program, link, delay, MemoryBlobStore()
 
     def take(self, rows: pa.Table, watermark: int) -> tuple[pa.Table, int]:
@@ -223,9 +222,9 @@ def _alone(link: Link, rows: Sequence[Row]) -> list[Row]:
     return _after([(table_of(rows, MIN), MIN)], replace(link, programs=programs))
 
 
-def _of_a_table(program: Any, is_first: bool) -> AnyProgram:
+def _of_a_table(program: Any, is_first: bool) -> BucketProgram:
     given = {"upstream": Upstream.SOURCE, **({"append_only": True} if hasattr(program, "append_only") else {})}
-    found: AnyProgram = replace(program, **given) if is_first else program
+    found: BucketProgram = replace(program, **given) if is_first else program
     return found
 
 
@@ -250,7 +249,7 @@ def _sent(rows: pa.Table) -> pa.Table:
     return rows.append_column(PARTITION, pa.nulls(rows.num_rows, pa.int32()).fill_null(0)).append_column(POSITION, places)
 
 
-def _handed_on(program: AnyProgram, tables: Sequence[pa.Table], value: str | None) -> pa.Table:
+def _handed_on(program: BucketProgram, tables: Sequence[pa.Table], value: str | None) -> pa.Table:
     """Return what an operator emits as the next one takes it; between stages of one operator all columns stay."""
     rows = pa.concat_tables(tables) if tables else program.main_schema.empty_table()
     if value is None:

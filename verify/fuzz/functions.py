@@ -19,7 +19,6 @@ from verify.fuzz.windowed_streams import SmallBatch, small_stream
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.row import engine as row
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.row.reference import ReferenceEngine
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -240,7 +239,7 @@ def run_batch(program: Program, store: MemoryBlobStore, batch: SmallBatch) -> Bu
 
 def engine_class(program: Program) -> type[RowEngine | ReferenceEngine]:
     """Return the engine of functions of the user's own."""
-    return RowEngine if row.refusal(program) is None else ReferenceEngine
+    return RowEngine if RowEngine.refusal(program) is None else ReferenceEngine
 
 
 def results_of(output: BucketOutput) -> list[tuple[Any, ...]]:

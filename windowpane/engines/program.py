@@ -6,6 +6,7 @@ carry ``TIME`` and ``FIRING_WATERMARK`` for a window further downstream.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -57,8 +58,23 @@ class SideOutput:
     is_late: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class BucketProgram(ABC):
+    """What programs of every kind have in common."""
+
+    upstream: Upstream = Upstream.SOURCE  # where rows come from
+    engine: str = ""  # name of the engine that runs it
+    engine_reason: str = ""  # why it is this one
+    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+
+    @property
+    @abstractmethod
+    def main_schema(self) -> pa.Schema:
+        """The main output as an engine emits it."""
+
+
 @dataclass(frozen=True)
-class Program:
+class Program(BucketProgram):
     """One windowed computation, resolved against the types of its input."""
 
     spec: WindowSpec  # the windowed computation itself
@@ -70,7 +86,6 @@ class Program:
     late_columns: tuple[str, ...] = ()  # names of the input columns that late rows carry
     side_outputs: tuple[SideOutput, ...] = ()  # late data and side outputs, in order
     order_by: tuple[OrderColumn, ...] = ()  # columns that order the rows of a batch, before arrival order
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
     # for built-in aggregates, (output name, aggregate, columns of its arguments)
     aggregates: tuple[tuple[str, Aggregate, tuple[str, ...]], ...] = ()
     value_types: pa.Schema = field(default_factory=lambda: pa.schema([]))  # names and types of the columns that functions see
@@ -81,9 +96,7 @@ class Program:
     key_delay: int | None = None
     # whether tasks know, before the shuffle, how far the watermark that finds their rows late may be
     foresees_watermark: bool = True
-    engine: str = "reference"  # name of the engine that runs it
-    engine_reason: str = ""  # why it is this one
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+    engine: str = field(default="reference", kw_only=True)
     generation: int = 0  # how many programs before it had windows of their own
     begins: int = MIN  # its windows start from here on, where there were others
     earlier: tuple[Program, ...] = ()  # those that may have windows to finish, the oldest first

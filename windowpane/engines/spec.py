@@ -1,37 +1,24 @@
-"""An engine as the registry lists it, and the choice among engines."""
+"""An engine as the class that runs programs and says so, and the choice among engines.
+
+An engine states what it is as data beside its code. What it does with the rows of a bucket between two clocks is a class of its
+own, its *batch* (``batch.driver``), which is given the engine: what it has made of the program, once for all buckets of a task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import pyarrow as pa
 
 from windowpane.engines.combiner import Combiner
-from windowpane.engines.protocol import Engine
+from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.errors import InvalidSpecError
+from windowpane.state.blob_store import BlobStore
 
 P = TypeVar("P")
 """The kind of programs that an engine runs."""
-P_contra = TypeVar("P_contra", contravariant=True)
-
-
-def _always(program: object) -> bool:
-    return True
-
-
-def _runs_all(program: object) -> None:
-    return None
-
-
-class EngineClass(Protocol[P_contra]):
-    """The class of an engine: made from a program, it travels to workers, which so import no other engine."""
-
-    @property
-    def name(self) -> str:
-        """The word for it, in ``explain()`` and ``engine(...)``."""
-
-    def __call__(self, program: P_contra, /) -> Engine:
-        """Return the engine for a program."""
 
 
 @dataclass(frozen=True)
@@ -46,39 +33,72 @@ class Combining(Generic[P]):
     folds_ordered: bool = False  # whether it also folds aggregates that depend on the order of arrival
 
 
-@dataclass(frozen=True)
-class EngineSpec(Generic[P]):
-    """One engine."""
+class BucketEngine(Generic[P]):
+    """An engine: made from a program, it runs the batches of the buckets of a task.
 
-    make: EngineClass[P]  # its class
-    reason: str | Callable[[P], str]  # why it is chosen where it can run a program, or what says so of one
-    state: str  # what its blobs are, for people
-    holds: Mapping[str, str]  # what each structure of its state holds, by the name of the structure, for people
-    refusal: Callable[[P], str | None] = _runs_all  # why the engine cannot run a program, ``None`` if it can
-    # how the rows of a program fold before the shuffle, ``None`` where they always arrive whole
-    combining: Combining[P] | None = None
-    serves: Callable[[P], bool] = _always  # which programs it is made for at all; it is not named for others
-    # of those, for which its refusal is shown when the reference, or one that tells refusals, runs them instead
-    explains: Callable[[P], bool] = _always
-    tells_refusals: bool = False  # whether its reason goes on with why faster engines cannot run the program
+    Attributes:
+        name: the word for it, in ``explain()`` and ``engine(...)``.
+        reason: why it is chosen where it can run a program.
+        state: what its blobs are, for people.
+        holds: what each structure of its state holds, by the name of the structure, for people.
+        combining: how the rows of a program fold before the shuffle, ``None`` where they always arrive whole.
+        tells_refusals: whether its reason goes on with why faster engines cannot run the program.
+        batch: the class of a batch, made from the engine and the blobs of a bucket.
+    """
 
-    @property
-    def name(self) -> str:
-        """The word for the engine, in ``explain()`` and ``engine(...)``."""
-        return self.make.name
+    name: str
+    reason: ClassVar[str]
+    state: ClassVar[str]
+    holds: ClassVar[Mapping[str, str]]
+    combining: ClassVar[Combining[Any] | None] = None
+    tells_refusals: ClassVar[bool] = False
+    batch: ClassVar[type[Any]]
 
-    def reason_for(self, program: P) -> str:
-        return self.reason if isinstance(self.reason, str) else self.reason(program)
+    def __init__(self, program: P) -> None:
+        self.program = program
+
+    @classmethod
+    def serves(cls, program: P) -> bool:
+        """Whether it is made for a program at all; it is not named for others."""
+        return True
+
+    @classmethod
+    def refusal(cls, program: P) -> str | None:
+        """Return why it cannot run a program, ``None`` if it can."""
+        return None
+
+    @classmethod
+    def explains(cls, program: P) -> bool:
+        """Whether its refusal is shown when the reference, or an engine that tells refusals, runs a program instead."""
+        return True
+
+    @classmethod
+    def reason_for(cls, program: P) -> str:
+        return cls.reason
+
+    def open(self, store: BlobStore) -> Any:
+        """Return a batch of the bucket with these blobs."""
+        return self.batch(self, store)
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        output: BucketOutput = self.open(store).run(rows, clock)
+        return output
+
+
+def reason_of_the_reference(key_delay: int | None) -> str:
+    if key_delay is not None:
+        return "each key has a watermark of its own, which only the reference operator keeps"
+    return "the reference operator runs every program"
 
 
 class Choice(NamedTuple, Generic[P]):
     """The engine that runs a program, and why it is this one."""
 
-    engine: EngineSpec[P]
+    engine: type[BucketEngine[P]]
     reason: str
 
 
-def choose(engines: Sequence[EngineSpec[P]], program: P, wanted: str | None = None) -> Choice[P]:
+def choose(engines: Sequence[type[BucketEngine[P]]], program: P, wanted: str | None = None) -> Choice[P]:
     """Return the first engine that covers ``program`` exactly, or the one that was asked for, and why it is this one.
 
     The fastest stands first; the last is the reference, which runs every program.

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.changing import OfGeneration
-from windowpane.engines.common.held_panes import ListsPanes, Wanted
+from windowpane.engines.common.held_panes import Wanted, WindowsEngine
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.windows import JoinWindowEngine
-from windowpane.engines.program import Program
-from windowpane.engines.registry import AnyProgram, engine_named
-from windowpane.engines.spec import EngineSpec
+from windowpane.engines.program import BucketProgram, Program
+from windowpane.engines.registry import engine_named
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import UnreadableDescriptionError
 from windowpane.planning.description.programs import read_back
 from windowpane.sizes import Size
@@ -48,7 +48,7 @@ class Bucket:
         store: its blobs.
         header: what the last batch left.
         program: the program, ``None`` where a part of it is not found by its name.
-        spec: its engine, likewise.
+        runs_on: the class of its engine, likewise.
         said: what is said of it where its engine was not chosen: what is not found, or which node of SQL it is.
         node: what a node of SQL holds that no engine of programs runs.
         names: what people call the columns of the program, where these have ids.
@@ -59,8 +59,8 @@ class Bucket:
     number: int
     store: BlobStore
     header: BucketHeader
-    program: AnyProgram | None
-    spec: EngineSpec[Any] | None
+    program: BucketProgram | None
+    runs_on: type[BucketEngine[Any]] | None
     said: str = ""
     node: KeptByNode | None = None
     names: Mapping[str, str] = field(default_factory=dict)
@@ -69,9 +69,9 @@ class Bucket:
     @property
     def holds(self) -> Mapping[str, str]:
         """What each structure of its state holds, by name; of a join by window those of the windows."""
-        if self.spec is None:
+        if self.runs_on is None:
             return {}
-        return engine_named(self.engine.windows_on).holds if isinstance(self.engine, JoinWindowEngine) else self.spec.holds
+        return engine_named(self.engine.windows_on).holds if isinstance(self.engine, JoinWindowEngine) else self.runs_on.holds
 
     def listed(self) -> Iterator[tuple[str, Listed]]:
         """Yield what each structure of its state holds, and what its index says."""
@@ -85,7 +85,7 @@ class Bucket:
     @cached_property
     def engine(self) -> Any:
         """Its engine, made once, ``None`` where the program is not found."""
-        return None if self.spec is None or self.program is None else self.spec.make(self.program)
+        return None if self.runs_on is None or self.program is None else self.runs_on(self.program)
 
     @cached_property
     def windows(self) -> Program | None:
@@ -110,7 +110,7 @@ class Bucket:
         if isinstance(self.program, JoinProgram):
             engine = JoinWindowEngine(self.program, engine.name == "join reference")
             wanted = replace(wanted, results=False)  # its function joins what both sides hold, batch after batch
-        if isinstance(engine, ListsPanes):
+        if isinstance(engine, WindowsEngine | JoinWindowEngine):
             yield from (table for table in engine.held(self.store, wanted) if table.num_rows)
 
     @cached_property
@@ -181,9 +181,9 @@ def _generations(store: BlobStore, header: BucketHeader) -> Iterator[tuple[BlobS
 def bucket_of(operator: int, number: int, store: BlobStore, header: BucketHeader) -> Bucket:
     """Return what the program that a header describes has in a bucket."""
     description = header.description
-    spec = engine_named(description["engine"]) if "engine" in description else None
+    runs_on = engine_named(description["engine"]) if "engine" in description else None
     try:
         program = read_back(description)
     except UnreadableDescriptionError as error:
-        return Bucket(operator, number, store, header, None, spec, f"it cannot be read back: {error}")
-    return Bucket(operator, number, store, header, program, spec)
+        return Bucket(operator, number, store, header, None, runs_on, f"it cannot be read back: {error}")
+    return Bucket(operator, number, store, header, program, runs_on)

@@ -22,8 +22,7 @@ from windowpane.engines.join.windows import SIDE
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.program import Program
-from windowpane.engines.registry import AnyProgram
+from windowpane.engines.program import BucketProgram, Program
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
 from windowpane.errors import InvalidSpecError
@@ -40,7 +39,7 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.joins import AsOfMatch, IntervalMatch
 from windowpane.windowing.times import MAX, add_clamped
 
-TABLE_OF = {
+TABLE_OF: dict[type, str] = {
     OverProgram: "over",
     JoinProgram: "join",
     RollingProgram: "rolling",
@@ -114,12 +113,12 @@ def held_rows(bucket: Bucket) -> Iterator[Held]:
     program, store = bucket.program, bucket.store
     if bucket.node is not None:
         yield from bucket.node.held()
-    if program is None or bucket.spec is None:
+    if program is None or bucket.runs_on is None:
         return
     if bucket.windows is not None:
         yield from _of_windows(bucket, bucket.windows)
         return
-    for name, holds in bucket.spec.holds.items():
+    for name, holds in bucket.runs_on.holds.items():
         found = listed(store, name)
         if found is None or holds in ("timers", "their keys"):
             continue
@@ -188,7 +187,7 @@ def _of_keys(pages: SortedPages, holds: str, key_names: tuple[str, ...]) -> Iter
         yield Held(told, pa.array([text]), None, None, size, counts=pa.array([count]), key_names=key_names)
 
 
-def _held(bucket: Bucket, program: AnyProgram, name: str, holds: str, table: pa.Table, size: int) -> Held:
+def _held(bucket: Bucket, program: BucketProgram, name: str, holds: str, table: pa.Table, size: int) -> Held:
     names = [each for each in _key_columns(program, name) if each in table.column_names]
     times = _times(program, table)
     leaves = None if times is None else _leaves(program, name, times)
@@ -203,7 +202,7 @@ def _held(bucket: Bucket, program: AnyProgram, name: str, holds: str, table: pa.
     return Held(holds, keys, times, leaves, size, rows, key_names=tuple(known.get(each, each) for each in names))
 
 
-def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
+def _key_columns(program: BucketProgram, name: str) -> Sequence[str]:
     if isinstance(program, JoinProgram):
         return (program.left if name == "l" else program.right).keys
     if isinstance(program, OverProgram):
@@ -215,7 +214,7 @@ def _key_columns(program: AnyProgram, name: str) -> Sequence[str]:
     return program.keys if isinstance(program, DeduplicationProgram | FillingProgram | SettlingProgram | PatternProgram) else ()
 
 
-def _times(program: AnyProgram, table: pa.Table) -> pa.Array | None:
+def _times(program: BucketProgram, table: pa.Table) -> pa.Array | None:
     for name in (TIME, END, hidden("newest"), START):
         if name in table.column_names and pa.types.is_integer(table[name].type):
             return table[name].combine_chunks()
@@ -226,7 +225,7 @@ def _times(program: AnyProgram, table: pa.Table) -> pa.Array | None:
     return None
 
 
-def _leaves(program: AnyProgram, name: str, times: pa.Array) -> pa.Array | None:
+def _leaves(program: BucketProgram, name: str, times: pa.Array) -> pa.Array | None:
     """Return the watermark at which each row leaves, ``None`` where rows do not wait for that alone."""
     if isinstance(program, JoinProgram) and isinstance(program.match, IntervalMatch) and program.match.upper_column is None:
         reach = program.match.upper if name == "l" else -program.match.lower

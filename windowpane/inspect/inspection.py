@@ -353,10 +353,10 @@ def _add(rows: dict[tuple[Any, ...], dict[str, Any]], bucket: Bucket, held: Any)
 def _why(buckets: Sequence[Bucket]) -> str:
     """Return why the engine runs a program: as it is chosen now, or that it was asked for; of nodes of SQL which they are."""
     bucket, said = buckets[-1], [each.said for each in buckets if each.said]
-    if said or bucket.program is None or bucket.spec is None:
+    if said or bucket.program is None or bucket.runs_on is None:
         return "; ".join(dict.fromkeys(said))
     chosen = choose(engines_for(bucket.program), bucket.program)
-    return chosen.reason if chosen.engine.name == bucket.spec.name else "asked for"
+    return chosen.reason if chosen.engine.name == bucket.runs_on.name else "asked for"
 
 
 def _contents(bucket: Bucket, table: pa.Table) -> pa.Table:

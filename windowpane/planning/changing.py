@@ -36,11 +36,10 @@ from windowpane.engines.changes import (
 from windowpane.engines.changing import OfGeneration, first_start_above, has_one_window, last_end
 from windowpane.engines.common.changed_calls import made_of
 from windowpane.engines.common.columnar import fold_of
-from windowpane.engines.common.held_panes import ELEMENTS, ListsPanes, Wanted
+from windowpane.engines.common.held_panes import ELEMENTS, Wanted, WindowsEngine
 from windowpane.engines.over.changed_calls import added_call
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.program import Program, Upstream
-from windowpane.engines.registry import AnyProgram
+from windowpane.engines.program import BucketProgram, Program, Upstream
 from windowpane.engines.rolling.engine import RollingEngine
 from windowpane.engines.rolling.growth import growth_of
 from windowpane.engines.rolling.program import RollingProgram
@@ -72,7 +71,7 @@ class Behind:
         own = OfGeneration(store, number) if number else store
         program = read_back(BucketHeader.of(present(own.get(HEADER), "its program has run")).description)
         engine = make_engine(program)
-        if not isinstance(program, Program) or not isinstance(engine, ListsPanes):
+        if not isinstance(program, Program) or not isinstance(engine, WindowsEngine):
             return cls(0, None)
         counts = [name for name, call, _ in program.aggregates if call.name == "count" and not call.arguments]
         found = [table.filter(pc.greater(table[END], instant)) for table in engine.held(own, Wanted(results=bool(counts)))]
@@ -199,8 +198,8 @@ class Report:
 
 
 def continued(
-    program: AnyProgram, held: Held, cut: int | None = None, incomplete: Incomplete = "null"
-) -> tuple[AnyProgram, Report]:
+    program: BucketProgram, held: Held, cut: int | None = None, incomplete: Incomplete = "null"
+) -> tuple[BucketProgram, Report]:
     """Return a program as it goes on with the state in a checkpoint, and what that changes.
 
     Args:
@@ -247,13 +246,13 @@ def continued(
     return replace(program, generation=len(kept), begins=begins, earlier=tuple(live)), report
 
 
-def differs(program: AnyProgram, held: Held) -> bool:
+def differs(program: BucketProgram, held: Held) -> bool:
     """Whether a program is another than the one that wrote the state."""
     was = held.generations[-1][0]
     return bool(_changes(_complete_since(program, was) if isinstance(program, Program) else program, was))
 
 
-def _plain(program: AnyProgram) -> JsonValue:
+def _plain(program: BucketProgram) -> JsonValue:
     return json.loads(json.dumps(program.description))
 
 
@@ -283,7 +282,7 @@ def _live(program: Program, held: Held, kept: Sequence[tuple[Description, int]],
     return [of for of, end, others in zip(earlier, ends, later, strict=True) if not _is_over((of, *others), end, at)]
 
 
-def _changes(program: AnyProgram, was: Description) -> tuple[Change, ...]:
+def _changes(program: BucketProgram, was: Description) -> tuple[Change, ...]:
     found = changes(was, _plain(program))
     if found and isinstance(program, OverProgram):
         old, numbers = read_back(was), _added_calls(was, program.description)

@@ -14,7 +14,7 @@ from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import Program, Upstream
 from windowpane.engines.protocol import Engine
 from windowpane.engines.registry import P, engines_for
-from windowpane.engines.spec import Combining, EngineSpec, choose
+from windowpane.engines.spec import BucketEngine, Combining, choose
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 
@@ -27,9 +27,9 @@ def with_engine(program: P, wanted: str | None = None) -> P:
 def engine_of(program: P) -> Callable[[P], Engine]:
     """Return the class of the engine that runs ``program``: a worker that is sent it imports no other engine."""
     if isinstance(program, Program) and program.generation:
-        make = cast("Callable[[Program], Engine]", _spec_of(program).make)
-        return partial(WindowsAfterCut, make, [_spec_of(each).make for each in program.earlier])
-    return _spec_of(program).make
+        make = cast("Callable[[Program], Engine]", _class_of(program))
+        return partial(WindowsAfterCut, make, [_class_of(each) for each in program.earlier])
+    return _class_of(program)
 
 
 def make_engine(program: P) -> Engine:
@@ -37,28 +37,28 @@ def make_engine(program: P) -> Engine:
 
 
 def state_text(program: P) -> str:
-    return _spec_of(program).state
+    return _class_of(program).state
 
 
-def _spec_of(program: P) -> EngineSpec[P]:
+def _class_of(program: P) -> type[BucketEngine[P]]:
     return next(each for each in engines_for(program) if each.name == program.engine)
 
 
 def combiner_refusal(program: Program) -> str | None:
     """Return why the rows of a program must arrive whole, ``None`` if they may fold before the shuffle."""
-    combining = _spec_of(program).combining
+    combining = _class_of(program).combining
     return f"the {program.engine} engine takes every row" if combining is None else _refusal(program, combining)
 
 
 def combiner_of(program: Program) -> Combiner | None:
     """Return what folds rows before the shuffle, ``None`` where they must arrive whole."""
-    combining = _spec_of(program).combining
+    combining = _class_of(program).combining
     return None if combining is None or _refusal(program, combining) else combining.combiner(program)
 
 
 def combiner_of_patterns(program: PatternProgram, *, foresees_watermark: bool) -> Combiner | None:
     """Return what leaves out rows of a pattern before the shuffle, ``None`` where all are sent."""
-    combining = _spec_of(program).combining
+    combining = _class_of(program).combining
     if combining is None or combining.refusal(program) or (program.has_late_output and not foresees_watermark):
         return None
     return combining.combiner(program)

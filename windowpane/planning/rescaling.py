@@ -40,9 +40,8 @@ from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes.store import DueTimers, PaneStore
-from windowpane.engines.program import Program
+from windowpane.engines.program import BucketProgram, Program
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.engines.registry import AnyProgram
 from windowpane.engines.rolling.pieces import of_held_table, single_pieces
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.row.contents import values_of
@@ -272,7 +271,7 @@ class _Moving:
     # The program.
 
     @cached_property
-    def _program(self) -> AnyProgram:
+    def _program(self) -> BucketProgram:
         return read_back(self._parts)
 
     @cached_property
@@ -296,7 +295,7 @@ class _Moving:
             return program.keys
         if isinstance(program, OverProgram):
             return pa.schema([program.columns.field(name) for name in program.spec.partition_by])
-        side = program.left if isinstance(program, JoinProgram) else program
+        side: Any = program.left if isinstance(program, JoinProgram) else program
         return pa.schema([side.columns.field(name) for name in side.keys])
 
     def _key_columns(self, name: str) -> list[str]:

@@ -16,8 +16,8 @@ from windowpane.arrays.values import JsonValue, Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.batch.late_counts import Cell, LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, write_state
-from windowpane.engines.program import MAIN, Program
-from windowpane.engines.registry import AnyProgram, engine_named
+from windowpane.engines.program import MAIN, BucketProgram, Program
+from windowpane.engines.registry import engine_named
 from windowpane.errors import InvalidSpecError
 from windowpane.inspect.buckets import Bucket
 from windowpane.inspect.holders import WithoutBatches
@@ -112,7 +112,7 @@ def held_by_windows(
     return _held(program, store, BucketHeader(about, watermark, clocks[1], late=_late(history)))
 
 
-def held_by_patterns(program: AnyProgram, store: MemoryBlobStore, engine: str) -> HeldByHarness:
+def held_by_patterns(program: BucketProgram, store: MemoryBlobStore, engine: str) -> HeldByHarness:
     """Return what a harness of patterns holds."""
     blob = store.get(HEADER)
     header = BucketHeader({}) if blob is None else BucketHeader.of(blob)
@@ -120,7 +120,7 @@ def held_by_patterns(program: AnyProgram, store: MemoryBlobStore, engine: str) -
     return _held(program, store, replace(header, description=about))
 
 
-def _held(program: AnyProgram, store: BlobStore, header: BucketHeader) -> HeldByHarness:
+def _held(program: BucketProgram, store: BlobStore, header: BucketHeader) -> HeldByHarness:
     return HeldByHarness(Bucket(0, 0, store, header, program, engine_named(header.description["engine"]), _WHY))
 
 

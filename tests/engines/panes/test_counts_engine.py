@@ -14,7 +14,7 @@ from tests.engines.columnar_programs import KEPT, Pair, batches, evictors, fixed
 from tests.examples import examples
 from verify.fuzz.windowed_programs import LATE
 from verify.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.engines.panes.engine import PanesEngine, refusal
+from windowpane.engines.panes.engine import PanesEngine
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.planning.engines import make_engine
@@ -37,7 +37,7 @@ assigners = st.one_of(st.just(wp.GlobalWindows.create()), fixed_assigners)
 def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, trigger, evictor, late, keyed, stream, refine):
     program = program_of(assigner, trigger, evictor, late, keyed, refine=refine)
     note(repr(program.spec))
-    assert refusal(program) is None
+    assert PanesEngine.refusal(program) is None
     Pair(program, PanesEngine, in_order=True, counts_panes=True).run_all(stream)
 
 
@@ -106,7 +106,7 @@ def test_equal_keys_of_floating_point_are_one_and_late_rows_keep_their_spelling(
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
     plain = {"assigner": wp.TumblingEventTimeWindows.of(5), "trigger": wp.CountTrigger.of(3)}
-    assert reason in (refusal(program_of(**plain | change)) or "")
+    assert reason in (PanesEngine.refusal(program_of(**plain | change)) or "")
 
 
 def test_the_planner_takes_it_for_count_windows():

@@ -26,7 +26,7 @@ from tests.engines.columnar_programs import (
 )
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
-from windowpane.engines.panes.engine import PanesEngine, refusal
+from windowpane.engines.panes.engine import PanesEngine
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine
@@ -51,8 +51,8 @@ def timed(draw: st.DrawFn, assigners=fixed_assigners):
 
 def runs(program) -> bool:
     """Return whether the engine runs a program: all but those whose evictor has to look at each late row."""
-    assert refusal(program) == refinement_refusal(program.spec)
-    return refusal(program) is None
+    assert PanesEngine.refusal(program) == refinement_refusal(program.spec)
+    return PanesEngine.refusal(program) is None
 
 
 def pair_of(program) -> Pair:
@@ -64,7 +64,7 @@ def pair_of(program) -> Pair:
 @given(timed(), st.sampled_from([3, 20]), st.booleans(), batches(), st.sampled_from([AGGREGATES, KEPT]))
 def test_windows_that_have_ended_fire_for_each_late_row_where_that_is_asked(parts, late, keyed, stream, aggregates):
     program = program_of(parts[0], parts[1], None, late, keyed, aggregates=aggregates, refine="each")
-    assert refusal(program) is None
+    assert PanesEngine.refusal(program) is None
     pair_of(program).run_all(stream)
 
 
@@ -170,7 +170,7 @@ def test_a_window_that_is_never_cleaned_up_fires_by_the_clock_also_at_the_end_of
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
     plain = {"assigner": wp.TumblingEventTimeWindows.of(5), "trigger": wp.ContinuousEventTimeTrigger.of(3)}
-    assert reason in (refusal(program_of(**plain | change)) or "")
+    assert reason in (PanesEngine.refusal(program_of(**plain | change)) or "")
 
 
 def test_the_planner_takes_it_for_early_results_and_evictors():

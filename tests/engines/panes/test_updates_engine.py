@@ -13,7 +13,7 @@ import windowpane as wp
 from tests.engines.columnar_programs import KEPT, Pair, batches, fixed_assigners, lateness, program_of, table_of
 from tests.examples import examples
 from verify.fuzz.windowed_streams import SmallBatch as Batch
-from windowpane.engines.panes.engine import PanesEngine, refusal
+from windowpane.engines.panes.engine import PanesEngine
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.sessions.engine import SessionsEngine
@@ -52,7 +52,7 @@ def changelog_of(program, stream):
 def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, pane_settings, late, keyed, stream):
     program = program_of(assigner, wp.EachBatch(), None, late, keyed, panes=pane_settings)
     note(repr(program.spec))
-    assert refusal(program) is None
+    assert PanesEngine.refusal(program) is None
     Pair(program, PanesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
@@ -157,4 +157,4 @@ def test_rows_fold_before_the_shuffle():
     ],
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
-    assert reason in (refusal(program_of(**{"assigner": TEN, "trigger": wp.EachBatch()} | change)) or "")
+    assert reason in (PanesEngine.refusal(program_of(**{"assigner": TEN, "trigger": wp.EachBatch()} | change)) or "")

@@ -18,7 +18,7 @@ from verify.sizes import drawn_sizes
 from windowpane.engines.changes import ACCEPTED, Verdict, changes
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
-from windowpane.engines.patterns.text import PatternTextEngine, refusal
+from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
@@ -163,7 +163,7 @@ def test_labels_of_rows_in_loops_of_several_variables() -> None:
         (3, 2, 9, 4, "a"),
         (3, 2, 9, 4, "c"),
     ]
-    assert refusal(flat) is None
+    assert PatternTextEngine.refusal(flat) is None
     for engine in (PatternReferenceEngine, PatternTextEngine):
         found, _ = replay(engine, flat, [(MIN, rows), (MAX, [])])
         assert [values[4:] for _, values in found[1]] == expected
@@ -357,7 +357,7 @@ def test_running_aggregates_go_on_where_they_were() -> None:
 def test_a_search_that_takes_too_many_steps_ends_by_name() -> None:
     rows = [("x", at, "a", 1) for at in range(30)]
     nested = program("(a+)+ b", [count_of(None)], most_steps=10_000)
-    assert refusal(nested) == "a loop over a choice or a loop could be searched for ever"
+    assert PatternTextEngine.refusal(nested) == "a loop over a choice or a loop could be searched for ever"
     with pytest.raises(PatternLimitError, match=r"partition 'x'.*more than 10,000 steps"):
         replay(PatternReferenceEngine, nested, [(MIN, rows), (MAX, [])])
 

@@ -13,7 +13,7 @@ from windowpane.aggregates import arg_max, avg, collect_list, count, last, max, 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.registry import ROLLING_ENGINES
-from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine, refusal
+from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
 from windowpane.engines.rolling.pieces import pieces_held
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.rolling.reference import RollingReferenceEngine
@@ -230,7 +230,7 @@ def test_rows_without_a_time_or_beyond_the_last_one_are_refused() -> None:
 
 @pytest.mark.parametrize("aggregate", [collect_list("v"), arg_max("v", "big")])
 def test_what_depends_on_the_order_of_rows_is_left_to_the_reference(aggregate: Aggregate) -> None:
-    reason = refusal(program_of(call("f", aggregate, 5)))
+    reason = RollingEngine.refusal(program_of(call("f", aggregate, 5)))
     assert reason == f"{aggregate} depends on the order of rows"
     assert [each.name for each in ROLLING_ENGINES] == ["rolling", "rolling reference"]
-    assert refusal(program_of(call("f", sum("v"), 5))) is None
+    assert RollingEngine.refusal(program_of(call("f", sum("v"), 5))) is None

@@ -27,7 +27,7 @@ from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine
-from windowpane.engines.slices.engine import SlicesEngine, refusal
+from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.errors import MissingTimestampError, TimestampOverflowError
 from windowpane.hidden_columns import SLICE, TIME
 from windowpane.planning.engines import combiner_refusal
@@ -52,7 +52,7 @@ def engine_pair(program) -> Pair:
 def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, purges, late, keyed, stream):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed)
     note(repr(program.spec))
-    assert refusal(program) is None
+    assert SlicesEngine.refusal(program) is None
     engine_pair(program).run_all(stream)
 
 
@@ -69,7 +69,7 @@ def test_windows_that_have_fired_fire_for_each_late_row_where_that_is_asked(assi
 @given(fixed_assigners, purges, lateness, batches())
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, purges, late, stream):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, aggregates=KEPT)
-    assert refusal(program) is None
+    assert SlicesEngine.refusal(program) is None
     pair = engine_pair(program)
     for batch in stream:
         rows = table_of(batch)
@@ -117,7 +117,7 @@ def test_the_bucket_asks_for_the_clock_at_the_end_of_its_first_window():
     ],
 )
 def test_what_it_cannot_run_exactly_it_refuses_with_the_reason(change, reason):
-    assert reason in (refusal(program_of(**change)) or "")
+    assert reason in (SlicesEngine.refusal(program_of(**change)) or "")
 
 
 def test_bad_rows_are_refused_as_by_the_reference():

@@ -14,7 +14,7 @@ import pytest
 from tests.examples import seeds
 from windowpane.aggregates import any_value, avg, bool_and, count, first, last, max, median, min, sum
 from windowpane.engines.protocol import Clock
-from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, refusal
+from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
 from windowpane.errors import AggregateOverflowError, MissingEventTimeError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -103,7 +103,7 @@ def test_all_at_once_is_one_by_one(seed: int, is_exact: bool) -> None:
     random = Random(seed)
     table = random_table(random)
     program = program_of(AGGREGATES, is_exact, inclusive=random.random() < 0.5, filtered=random.random() < 0.3)
-    assert refusal(program) is None
+    assert PointInTimeEngine.refusal(program) is None
     expected = given(PointInTimeReferenceEngine(program), table)
     assert len(expected) == sum_of(table[IS_LABEL])
     assert given(PointInTimeEngine(program), table) == expected
@@ -161,7 +161,7 @@ def test_windows_start_where_the_spec_says(is_exact: bool) -> None:
 def test_what_kernels_do_not_compute_is_left_to_the_reference(aggregate: Aggregate, known_at: str | None, words: str) -> None:
     program = program_of([aggregate], True, False)
     given_known = PointInTimeProgram(program.spec, KEYS, COLUMNS, LABELS, ("id", "at"), known_at=known_at)
-    assert words in str(refusal(given_known))
+    assert words in str(PointInTimeEngine.refusal(given_known))
 
 
 def test_a_sum_that_does_not_fit_is_refused() -> None:

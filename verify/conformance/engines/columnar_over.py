@@ -10,10 +10,8 @@ from verify.conformance.reading.fields import NotUnderstoodError
 from verify.conformance.reading.over_ops import SIGNS, WORDS
 from windowpane.arrays.values import Row
 from windowpane.engines.over.close import OverCloseEngine, OverCloser
-from windowpane.engines.over.close import refusal as close_refusal
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.over.update import refusal as update_refusal
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import TIME
@@ -49,7 +47,7 @@ class ColumnarOver:
         self._blobs = _Blobs(entries)
         self._program = OverProgram(spec, columns, outputs, Emit.UPDATE if mode == "general" else Emit.CLOSE, append_only=True)
         closes = self._program.mode is Emit.CLOSE
-        reason = (close_refusal if closes else update_refusal)(self._program)
+        reason = (OverCloseEngine if closes else OverUpdateEngine).refusal(self._program)
         if reason is not None:
             raise NotUnderstoodError(f"the columnar engine does not run it: {reason}")
 

@@ -12,7 +12,6 @@ from verify.conformance.reading.fields import NotUnderstoodError, require_known
 from verify.conformance.reading.patterns import pattern_spec
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
-from windowpane.engines.patterns import text
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.patterns.text import PatternTextEngine
@@ -60,7 +59,7 @@ def replay(case: Case, options: Options, engine: MakeEngine = PatternReferenceEn
 
 def text_engine(program: PatternProgram) -> Engine:
     """Return the engine that searches by regular expressions; a pattern that it does not take is skipped."""
-    refused = text.refusal(program)
+    refused = PatternTextEngine.refusal(program)
     if refused is not None:
         raise NotUnderstoodError(refused)
     return PatternTextEngine(program)

@@ -1,7 +1,7 @@
 """The driver of a batch: it opens the state of a bucket, lets rows and clocks do their work, and writes the header.
 
-An engine is a subclass, which says what it does with the rows of a bucket between two clocks. ``BucketBatch`` has both clocks of
-the batch at once. In an ``OrderedBatch`` they advance one by one, around the rows, in Flink's order::
+A batch of an engine is a subclass, which says what happens to the rows of a bucket between two clocks. ``BucketBatch`` has both
+clocks of the batch at once. In an ``OrderedBatch`` they advance one by one, around the rows, in Flink's order::
 
     a source feeds the bucket     watermark, made from earlier rows | processing time | rows
     an operator feeds it          processing time | rows, under the watermark of the batch before | watermark
@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +26,9 @@ from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.changes import Description
-from windowpane.engines.program import LATE, MAIN, Upstream
+from windowpane.engines.program import LATE, MAIN, BucketProgram, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import TIME
 from windowpane.state.blob_store import BlobStore
@@ -48,18 +49,6 @@ def rows_behind(cut: int | None, tables: Sequence[pa.Table]) -> tuple[list[pa.Ta
     kept = [table.filter(pc.fill_null(pc.greater_equal(table[TIME], cut), True)) for table in filled]
     passed_over = sum(table.num_rows for table in filled) - sum(table.num_rows for table in kept)
     return [table for table in kept if table.num_rows], passed_over
-
-
-class BucketProgram(Protocol):
-    """What the driver reads of a program."""
-
-    @property
-    def description(self) -> Description:
-        """The parts a restart compares, by name."""
-
-    @property
-    def upstream(self) -> Upstream:
-        """Where rows come from."""
 
 
 P = TypeVar("P", bound=BucketProgram)
@@ -95,13 +84,13 @@ class BucketBatch(ABC, Generic[P]):
 
     def __init__(
         self,
-        program: P,
+        engine: BucketEngine[P],
         store: BlobStore,
         accepts: Callable[[Description], bool] | None = None,
     ) -> None:
-        self.program = program
+        self.program = engine.program
         self.store = store
-        self.header = BucketHeader.read(store, program.description, accepts)
+        self.header = BucketHeader.read(store, self.program.description, accepts)
         self.before = self.watermark = self.header.watermark
         self.now = self.header.processing_time
         self.clocks = Clock(self.watermark, self.now)
@@ -230,16 +219,3 @@ class OrderedBatch(BucketBatch[P]):
 
     def on_processing_time(self, before: int) -> None:
         """React to the processing time, which was ``before``."""
-
-
-class BatchEngine(Generic[P]):
-    """An engine that runs each batch of a bucket by a class of its own."""
-
-    name: str
-    batch: ClassVar[type[BucketBatch[Any]]]
-
-    def __init__(self, program: P) -> None:
-        self.program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return self.batch(self.program, store).run(rows, clock)

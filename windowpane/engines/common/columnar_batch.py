@@ -18,6 +18,7 @@ from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
 from windowpane.engines.messages import Message, Positions, message_of
 from windowpane.engines.program import MAIN, Program, Upstream
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -33,12 +34,12 @@ class Rewritable(Protocol):
 class ColumnarBatch(OrderedBatch[Program]):
     """Results and late rows of a batch; a subclass defines what rows and clocks do."""
 
-    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[Program], fold: GroupedFold, store: BlobStore) -> None:
+        super().__init__(engine, store)
         self.fold = fold
-        self.results = Results(program, fold)
+        self.results = Results(self.program, fold)
         self.missed = MissedWindows(self)
-        self.lateness = program.spec.lateness
+        self.lateness = self.program.spec.lateness
         self.is_event_time = self.lateness.is_event_time
 
     def work(self, tables: list[pa.Table]) -> None:

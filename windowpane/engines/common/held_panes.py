@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,12 @@ from windowpane.arrays.values import Row
 from windowpane.engines.common.columnar import key_arrays
 from windowpane.engines.common.results import Results
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import END, FIRING_WATERMARK, HELD, PREFIX, START, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
+from windowpane.state.memory import HeldWrites
+from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.panes import NO_PANES
 from windowpane.windowing.times import MIN
 from windowpane.windowing.triggers import CountTrigger, Trigger
@@ -90,15 +92,20 @@ class Wanted:
         return found
 
 
-@runtime_checkable
-class ListsPanes(Protocol):
-    """An engine of windows, which lists what a bucket holds."""
+class WindowsEngine(BucketEngine[Program]):
+    """An engine of windows that lists what a bucket holds."""
+
+    @classmethod
+    def serves(cls, program: Program) -> bool:
+        return not isinstance(program.spec.assigner, ClosedSessionWindows)
 
     def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
         """Yield key columns and those of ``OF_PANES``; with results also these, as the output has them, and ``WORDS``.
 
         With rows there is a column ``ROWS``, of a program whose function is given the rows of a window.
         """
+        listed: Iterator[pa.Table] = self.open(HeldWrites(store)).held(wanted)
+        return listed
 
 
 @dataclass(frozen=True)

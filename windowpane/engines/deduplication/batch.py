@@ -16,13 +16,9 @@ from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.rows import refuse_missing_times
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.key_codes import key_hashes
-from windowpane.state.blob_store import BlobStore
 
 
 class DeduplicationBatch(BucketBatch[DeduplicationProgram]):
-    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-
     def work(self, tables: list[pa.Table]) -> None:
         program, rows = self.program, ordered(tables, self.program.order_by)
         limit = program.horizon(self.late_under, self.now)

@@ -6,23 +6,20 @@ once a batch. Recovery: read them back; the clocks are in the header.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pyarrow as pa
+from typing import ClassVar
 
 from windowpane.engines.deduplication.first import FirstRows
 from windowpane.engines.deduplication.last import LastRows
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
-from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.spec import BucketEngine
 from windowpane.state.blob_store import BlobStore
 
 
-class DeduplicationEngine:
+class DeduplicationEngine(BucketEngine[DeduplicationProgram]):
     name = "deduplication"
+    reason = "rows of a batch meet the held ones of their keys all at once"
+    state = "hash pages: what a row that is not late can be a duplicate of, by a hash of the key"
+    holds: ClassVar = {"h": "first rows", "k": "their keys", "p": "last rows"}
 
-    def __init__(self, program: DeduplicationProgram) -> None:
-        self.program = program
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        batch = FirstRows if self.program.keep is Keep.FIRST else LastRows
-        return batch(self.program, store).run(rows, clock)
+    def open(self, store: BlobStore) -> FirstRows | LastRows:
+        return FirstRows(self, store) if self.program.keep is Keep.FIRST else LastRows(self, store)

@@ -14,6 +14,7 @@ from windowpane.engines.batch.driver import Left
 from windowpane.engines.deduplication.batch import DeduplicationBatch, hashes_of, key_columns
 from windowpane.engines.deduplication.kept_keys import KeptKeys
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.deduplication import first_rows
 from windowpane.kernels.keys.key_codes import key_codes
@@ -22,8 +23,8 @@ from windowpane.state.blob_store import BlobStore
 
 
 class FirstRows(DeduplicationBatch):
-    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[DeduplicationProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._kept = KeptKeys(store)
 
     def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:

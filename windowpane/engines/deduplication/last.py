@@ -20,6 +20,7 @@ from windowpane.arrays.columns import padded, replaced
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.deduplication.batch import DeduplicationBatch, hashes_of, key_columns, key_names
 from windowpane.engines.deduplication.program import DeduplicationProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import END, HASH, START, TIME
 from windowpane.kernels.deduplication import runs
 from windowpane.kernels.keys.codes import rows_written_differently
@@ -31,9 +32,9 @@ from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POS
 
 
 class LastRows(DeduplicationBatch):
-    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-        self._names = [HASH, *key_names(program), START, END, *program.passed]
+    def __init__(self, engine: BucketEngine[DeduplicationProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        self._names = [HASH, *key_names(self.program), START, END, *self.program.passed]
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     def deduplicate(self, rows: pa.Table | None, forgotten: int) -> None:

@@ -14,14 +14,13 @@ State holds the rows that a row above the horizon can still be near to. So when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import INSTANT, late_schema
-from windowpane.engines.changes import Description
-from windowpane.engines.program import Upstream
+from windowpane.engines.program import BucketProgram
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn
@@ -34,7 +33,7 @@ class Keep(Enum):
 
 
 @dataclass(frozen=True)
-class DeduplicationProgram:
+class DeduplicationProgram(BucketProgram):
     keys: tuple[str, ...]  # names of the key columns
     columns: pa.Schema  # names and types of the columns of rows
     passed: tuple[str, ...]  # names of those that are emitted
@@ -45,10 +44,6 @@ class DeduplicationProgram:
     order_by: tuple[OrderColumn, ...] = ()  # columns that order the rows of a batch, before arrival order
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
     instant: pa.DataType = INSTANT  # type of the event time
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
-    engine: str = "deduplication reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -6,12 +6,15 @@ engine, once a batch. Recovery: read them back; the clocks are in the header.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyarrow as pa
 
-from windowpane.engines.batch.driver import BatchEngine, Left
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.deduplication.batch import DeduplicationBatch
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import TIME
 from windowpane.operators.deduplication.operator import Deduplicator
 from windowpane.operators.over.row_forms import RowForms
@@ -24,10 +27,11 @@ from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 class _Batch(DeduplicationBatch):
-    def __init__(self, program: DeduplicationProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[DeduplicationProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
+        program = self.program
         is_same = RowForms(program.columns, program.passed).same
         self._operator = Deduplicator(program.within, self._state, TimerQueue(self._pages[1]), is_same)
 
@@ -57,8 +61,9 @@ class _Batch(DeduplicationBatch):
         return self.left(len(self._pages[1]), sum(pages.byte_size for pages in self._pages))
 
 
-class DeduplicationReferenceEngine(BatchEngine[DeduplicationProgram]):
-    """Runs any deduplication, one row at a time."""
-
+class DeduplicationReferenceEngine(BucketEngine[DeduplicationProgram]):
     name = "deduplication reference"
+    reason = "the reference operator runs every program"
+    state = "sorted pages: runs of near rows by key, and when each is forgotten"
+    holds: ClassVar = {"s": "rows by key", "t": "timers"}
     batch = _Batch

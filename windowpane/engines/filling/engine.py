@@ -8,19 +8,20 @@ in the header.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
-from windowpane.engines.batch.driver import BatchEngine, Left
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.filling.batch import FillingBatch
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.nested_keys.writing import hashable_keys
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.engines.rows import python_keys
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import GapTooLongError
 from windowpane.hidden_columns import FIRING_WATERMARK, HASH, START, TIME
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
@@ -38,9 +39,9 @@ _ALL = np.int64(MAX)
 
 
 class _Batch(FillingBatch):
-    def __init__(self, program: FillingProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-        self._names = [HASH, START, *program.columns.names]
+    def __init__(self, engine: BucketEngine[FillingProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        self._names = [HASH, START, *self.program.columns.names]
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     def take(self, results: pa.Table) -> None:
@@ -169,6 +170,9 @@ def _steps(start: Integers, end: Integers | int, step: int) -> Integers:
     return steps
 
 
-class FillingEngine(BatchEngine[FillingProgram]):
+class FillingEngine(BucketEngine[FillingProgram]):
     name = "filling"
+    reason = "the windows behind those that have rows are counted for all keys at once"
+    state = "hash pages: windows with rows that others are still filled from, by a hash of the key"
+    holds: ClassVar = {"p": "windows with rows"}
     batch = _Batch

@@ -20,28 +20,28 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
-from windowpane.engines.changes import Description
-from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
+from windowpane.engines.program import WINDOW_END, WINDOW_START, BucketProgram, Upstream
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 
 
 @dataclass(frozen=True)
-class FillingProgram:
+class FillingProgram(BucketProgram):
     keys: tuple[str, ...]  # names of the key columns
-    main_schema: pa.Schema  # results as windows emit them: keys, bounds, values, time and watermark
+    results: pa.Schema  # results as windows emit them: keys, bounds, values, time and watermark
     size: int  # microseconds of a window
     step: int  # microseconds from the start of a window to that of the next
     limit: int | None  # how many windows behind a seen one are filled, ``None`` for all
     previous: tuple[str, ...] = ()  # the columns that keep the value of the seen window
     constants: tuple[tuple[str, Value], ...] = ()  # the values of others; those of neither are NULL
     allowed_lateness: int = 0  # how long in microseconds a late result can come
-    upstream: Upstream = Upstream.WINDOW_WITH_WATERMARKS  # where rows come from
-    engine: str = "filling reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
+    upstream: Upstream = field(default=Upstream.WINDOW_WITH_WATERMARKS, kw_only=True)
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        return self.results
 
     @property
     def columns(self) -> pa.Schema:
         """The columns that state keeps of a seen window: keys and values."""
         others = {WINDOW_START, WINDOW_END, TIME, FIRING_WATERMARK}
-        return pa.schema([field for field in self.main_schema if field.name not in others])
+        return pa.schema([field for field in self.results if field.name not in others])

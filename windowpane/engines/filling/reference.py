@@ -7,15 +7,17 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark is in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
-from windowpane.engines.batch.driver import BatchEngine, Left
+from windowpane.engines.batch.driver import Left
 from windowpane.engines.filling.batch import FillingBatch
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.keyed import KeyedState
@@ -28,8 +30,8 @@ Seen = dict[int, dict[str, Value]]
 
 
 class _Batch(FillingBatch):
-    def __init__(self, program: FillingProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[FillingProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._pages = SortedPages(store, "s")
         self._state = KeyedState(self._pages)
 
@@ -113,8 +115,9 @@ class _Batch(FillingBatch):
         return self._state.get(None, "seen") or {}
 
 
-class FillingReferenceEngine(BatchEngine[FillingProgram]):
-    """Runs any filling, one window at a time."""
-
+class FillingReferenceEngine(BucketEngine[FillingProgram]):
     name = "filling reference"
+    reason = "the reference fills one window after the other"
+    state = "sorted pages: windows with rows that others are still filled from, by key"
+    holds: ClassVar = {"s": "windows with rows, by key"}
     batch = _Batch

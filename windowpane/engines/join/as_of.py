@@ -22,19 +22,19 @@ correct any of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
-from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.batch.late_rows import DROPPED
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.versions import NOTHING, Shown, are_live, filled_versions, sequence_ranks, versions_among
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.ranges import Places, moved
@@ -60,11 +60,11 @@ class _Candidates(NamedTuple):
 class _AsOfBatch(JoinBatch):
     kept_beside = BESIDE
 
-    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-        if not isinstance(program.match, AsOfMatch):
+    def __init__(self, engine: BucketEngine[JoinProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        if not isinstance(self.program.match, AsOfMatch):
             raise MistakeError("the engine refuses other joins")
-        self._match = program.match
+        self._match = self.program.match
         left, right = self.columns("left"), self.columns("right")
         self.side_pages = {
             "left": SidePages(self.store, "l", left, 0, _counted),
@@ -355,6 +355,13 @@ def _counted(page: pa.Table) -> PageSummary:
     return PageSummary(MIN, page.num_rows)
 
 
-class JoinAsOfEngine(BatchEngine[JoinProgram]):
+class JoinAsOfEngine(BucketEngine[JoinProgram]):
     name = "join_asof"
+    reason = "the version of a time is found by search in versions sorted by key and time"
+    state = "left rows that wait, and of each key the versions that a left row to come can match"
+    holds: ClassVar = {"l": "left rows", "r": "versions", "a": "last versions"}
     batch = _AsOfBatch
+
+    @classmethod
+    def serves(cls, program: JoinProgram) -> bool:
+        return isinstance(program.match, AsOfMatch)

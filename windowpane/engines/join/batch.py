@@ -26,6 +26,7 @@ from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integ
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MissingSideTimestampError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.conditions import pairs_hold
@@ -68,8 +69,8 @@ class JoinBatch(BucketBatch[JoinProgram]):
     counters = JoinCounters
     kept_beside: pa.Schema  # columns that the kind of join keeps beside a row
 
-    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[JoinProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self.horizon = MIN  # the time at or below which rows of the batch are late
         self.rows: dict[Side, Rows] = {}  # the rows of each side
         self.side_pages: dict[Side, SidePages] = {}  # the pages of each side

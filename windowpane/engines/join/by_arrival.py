@@ -10,13 +10,14 @@ Who may mutate: this engine, once a batch. Recovery: read them back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
-from windowpane.engines.batch.driver import BatchEngine, BucketBatch, Left
+from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.join.batch import fulfilling, key_columns, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
@@ -24,20 +25,22 @@ from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import are_live, versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import FIRING_WATERMARK, HASH, TIME
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.kernels.keys.ordered_codes import all_valid
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.expressions import Side
+from windowpane.windowing.joins import ArrivalMatch
 from windowpane.windowing.times import MAX, MIN
 
 
 class _Batch(BucketBatch[JoinProgram]):
     counters = JoinCounters
 
-    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[JoinProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_ROWS.value, DENSE_ROWS.value)
 
     def work(self, tables: list[pa.Table]) -> None:
@@ -100,6 +103,13 @@ def _summary(held: pa.Table) -> PageSummary:
     return PageSummary(MAX, held.num_rows)
 
 
-class JoinByArrivalEngine(BatchEngine[JoinProgram]):
+class JoinByArrivalEngine(BucketEngine[JoinProgram]):
     name = "join_arrival"
+    reason = "left rows find the last right row of their key all at once"
+    state = "hash pages: the last right row of each key, by a hash of the key"
+    holds: ClassVar = {"p": "last right rows"}
     batch = _Batch
+
+    @classmethod
+    def serves(cls, program: JoinProgram) -> bool:
+        return isinstance(program.match, ArrivalMatch)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import replaced
-from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.join.batch import Held, JoinBatch, Rows, Tables, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, SidePages, due_of, flags, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.program import MAIN
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.ranges import Places, Ranges, moved
@@ -57,9 +57,9 @@ class _Met(NamedTuple):
 class _IntervalBatch(JoinBatch):
     kept_beside = pa.schema([pa.field(MATCHED, pa.bool_()), *BESIDE])
 
-    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-        match = program.match
+    def __init__(self, engine: BucketEngine[JoinProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        program, match = self.program, self.program.match
         if not isinstance(match, IntervalMatch):
             raise MistakeError("the engine refuses other joins")
         self._match = match
@@ -209,6 +209,13 @@ class _IntervalBatch(JoinBatch):
         self.rows[side] = rows.kept(~final)
 
 
-class JoinIntervalEngine(BatchEngine[JoinProgram]):
+class JoinIntervalEngine(BucketEngine[JoinProgram]):
     name = "join_interval"
+    reason = "pairs are found by search in rows sorted by key and time"
+    state = "the rows of each side that a row to come can reach, and which of them have matched"
+    holds: ClassVar = {"l": "left rows", "r": "right rows"}
     batch = _IntervalBatch
+
+    @classmethod
+    def serves(cls, program: JoinProgram) -> bool:
+        return isinstance(program.match, IntervalMatch)

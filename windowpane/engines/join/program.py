@@ -7,15 +7,14 @@ Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RI
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import late_schema
-from windowpane.engines.changes import Description
 from windowpane.engines.join.grouping import CoGroup
-from windowpane.engines.program import WINDOW_END, WINDOW_START, Upstream
+from windowpane.engines.program import WINDOW_END, WINDOW_START, BucketProgram
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.expressions import Expression, Side
@@ -52,7 +51,7 @@ JOIN_COUNTERS: Final = ("left_late", "right_late", "pairs", "padded", "held_left
 
 
 @dataclass(frozen=True)
-class JoinProgram:
+class JoinProgram(BucketProgram):
     match: Match  # when a left and a right row of equal keys are a pair
     how: How  # which rows are emitted beside pairs
     left: JoinSide  # the left side
@@ -63,14 +62,10 @@ class JoinProgram:
     time_of: TimeOf = "max"  # which event time a pair has
     # type of the bounds of windows
     window_bound: pa.DataType = pa.timestamp("us", "UTC")  # noqa: RUF009 (types of Arrow are values)
-    upstream: Upstream = Upstream.SOURCE  # where rows come from; ``WINDOW`` if one side comes from an operator
     # what windows are given to in place of the join of their rows; results have the left keys then
     co_group: CoGroup | None = None
     # whether left rows of a join as of an instant are emitted at once, and are corrected until they are final
     updates: bool = False
-    engine: str = ""
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def retracts(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.conditions import pairs_hold
@@ -42,26 +44,11 @@ from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE
 from windowpane.windowing.times import MIN, add_clamped
 
 
-class JoinReferenceEngine:
-    """Runs any join, one row at a time; that of windows on the reference operator of windows."""
-
-    name = "join reference"
-
-    def __init__(self, program: JoinProgram) -> None:
-        self._program = program
-        self._windows = JoinWindowEngine(program, row_by_row=True) if isinstance(program.match, WindowMatch) else None
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        if self._windows is not None:
-            return self._windows.run(store, rows, clock)
-        return _Batch(self._program, store).run(rows, clock)
-
-
 class _Batch(OrderedBatch[JoinProgram]):
     counters = JoinCounters
 
-    def __init__(self, program: JoinProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[JoinProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
         self._rows = KeyedRows(self._state, TimerQueue(self._pages[1]))
@@ -168,6 +155,23 @@ class _Batch(OrderedBatch[JoinProgram]):
                 own = [*program.sides[side].columns, pa.field(TIME, pa.int64())]
                 late, outcome = pa.Table.from_pylist(rows, pa.schema(own)), {DROPPED: pa.array([row[DROPPED] for row in rows])}
                 yield LATE[side], late_table(program.late_schema(side), late, self.late_under, self.clocks, outcome)
+
+
+class JoinReferenceEngine(BucketEngine[JoinProgram]):
+    """Runs any join, one row at a time; that of windows on the reference operator of windows."""
+
+    name = "join reference"
+    reason = "the reference operators run every join"
+    state = "sorted pages: the held rows of both sides by key, and when they are final"
+    holds: ClassVar = {"s": "rows by key", "t": "timers"}
+    batch = _Batch
+
+    def __init__(self, program: JoinProgram) -> None:
+        super().__init__(program)
+        self._windows = JoinWindowEngine(program, row_by_row=True) if isinstance(program.match, WindowMatch) else None
+
+    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
+        return super().run(store, rows, clock) if self._windows is None else self._windows.run(store, rows, clock)
 
 
 def _named(joined: Joined) -> dict[str, Value]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +22,20 @@ from windowpane.arrays import Integers
 from windowpane.arrays.values import Row
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.batch.late_rows import DROPPED, late_schema
-from windowpane.engines.common.held_panes import ListsPanes, Wanted
+from windowpane.engines.common.held_panes import Wanted, WindowsEngine
 from windowpane.engines.common.slicing import staggered
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
 from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock, Counters, Engine
-from windowpane.engines.row import engine as row
+from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.row.engine import RowEngine
-from windowpane.engines.row.reference import ReferenceEngine
-from windowpane.engines.sessions import engine as sessions
+from windowpane.engines.row.reference import HOLDS_OF_ROWS, ReferenceEngine
 from windowpane.engines.sessions.engine import SessionsEngine
-from windowpane.engines.slices import engine as slices
 from windowpane.engines.slices.engine import SlicesEngine
-from windowpane.errors import MissingSideTimestampError, MistakeError, present
+from windowpane.engines.spec import BucketEngine
+from windowpane.errors import MissingSideTimestampError, MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME, hidden
 from windowpane.kernels.joined_windows import BOTH, LEFT, RIGHT, Batch, CorrectedWindows, JoinedWindows
 from windowpane.kernels.keys.codes import as_written
@@ -60,17 +58,24 @@ _CODES: Mapping[Side, int] = {"left": LEFT, "right": RIGHT}
 _KIND = "join"
 
 
-class JoinWindowEngine:
+class JoinWindowEngine(BucketEngine[JoinProgram]):
     name = "join_window"
+    reason = "a window program over the rows of both sides, whose function joins what a window holds"
+    state = "that of windows which keep their rows"
+    holds: ClassVar = {**HOLDS_OF_ROWS, "p": "panes"}
+
+    @classmethod
+    def serves(cls, program: JoinProgram) -> bool:
+        return isinstance(program.match, WindowMatch)
 
     def __init__(self, program: JoinProgram, row_by_row: bool = False) -> None:
-        self._program = program
+        super().__init__(program)
         self._fired = Sides()
         self._counting: list[CountingState] = []
         self._now = Batch()
         corrected = corrects_on_columns(program) and not row_by_row
         self._windowed = _windowed(program, self._fired, self._now if corrected else None)
-        self._engine: Engine = (None if row_by_row else self._fast_engine()) or ReferenceEngine(
+        self._engine: WindowsEngine = (None if row_by_row else self._fast_engine()) or ReferenceEngine(
             self._windowed, self._counting_state
         )
 
@@ -81,9 +86,7 @@ class JoinWindowEngine:
 
     def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
         """List what windows hold of both sides."""
-        return present(self._engine if isinstance(self._engine, ListsPanes) else None, "engines of windows list").held(
-            store, wanted
-        )
+        return self._engine.held(store, wanted)
 
     @property
     def windows_on(self) -> str:
@@ -94,13 +97,13 @@ class JoinWindowEngine:
         """The columns of keys in rows of state."""
         return list(self._windowed.key_columns)
 
-    def _fast_engine(self) -> Engine | None:
+    def _fast_engine(self) -> WindowsEngine | None:
         program = self._windowed
-        if slices.refusal(program) is None:
+        if SlicesEngine.refusal(program) is None:
             return SlicesEngine(program)
-        if sessions.refusal(program) is None:
+        if SessionsEngine.refusal(program) is None:
             return SessionsEngine(program)
-        return RowEngine(program, self._counting_state) if row.refusal(program) is None else None
+        return RowEngine(program, self._counting_state) if RowEngine.refusal(program) is None else None
 
     def _counting_state(self, entries: SortedPages) -> CountingState:
         self._counting = [CountingState(entries, SIDE)]
@@ -108,19 +111,19 @@ class JoinWindowEngine:
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         self._fired.clear()
-        header = BucketHeader.read(store, self._program.description)
+        header = BucketHeader.read(store, self.program.description)
         self._now.number = header.arrivals
-        self._now.refired = header.watermark if self._program.upstream is Upstream.WINDOW else MAX
+        self._now.refired = header.watermark if self.program.upstream is Upstream.WINDOW else MAX
         together = list(self._together(rows))
         output = self._engine.run(store, together, clock)
         main = [table for number, table in output.tables if number == MAIN]
         late = [table for number, table in output.tables if number != MAIN]
         results = self._results(pa.concat_tables(main)) if main else None
-        if results is not None and self._program.co_group is not None:
-            keys = dict(zip(self._windowed.keys.names, self._program.left.keys, strict=True))
+        if results is not None and self.program.co_group is not None:
+            keys = dict(zip(self._windowed.keys.names, self.program.left.keys, strict=True))
             named = [passed_name("left", keys[name]) if name in keys else name for name in results.column_names]
             results = results.rename_columns(named)
-        tables = [] if results is None else [(MAIN, results.select(self._program.main_schema.names))]
+        tables = [] if results is None else [(MAIN, results.select(self.program.main_schema.names))]
         tables += [found for table in late for found in self._late(table)]
         held = self._held(store, together, late, clock)
         counters = self._counters(output.counters, results, late, held)
@@ -138,7 +141,7 @@ class JoinWindowEngine:
 
     def _wide(self, table: pa.Table, side: str, behind: int) -> pa.Table:
         columns: dict[str, pa.Array] = {}
-        program = self._program
+        program = self.program
         if table[TIME].null_count and self._windowed.spec.assigner.is_event_time:
             raise MissingSideTimestampError(side, table[TIME].null_count)
         for each, of in program.sides.items():
@@ -158,7 +161,7 @@ class JoinWindowEngine:
 
     def _results(self, results: pa.Table) -> pa.Table:
         """Return the results; of a changelog, those that remain when deletes and inserts of equal rows cancel."""
-        if not self._program.retracts:
+        if not self.program.retracts:
             return results
         appearing = pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
         if appearing.all():
@@ -172,10 +175,10 @@ class JoinWindowEngine:
 
     def _late(self, late: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         sides = late[SIDE].to_numpy()
-        for side, of in self._program.sides.items():
+        for side, of in self.program.sides.items():
             if of.has_late_output and (sides == _CODES[side]).any():
                 rows = late.filter(pa.array(sides == _CODES[side]))
-                schema = self._program.late_schema(side)
+                schema = self.program.late_schema(side)
                 own = of.columns.names
                 columns = [rows[passed_name(side, field.name) if field.name in own else field.name] for field in schema]
                 yield LATE[side], pa.table(columns, schema=schema)
@@ -195,7 +198,7 @@ class JoinWindowEngine:
             counts.keep(SegmentLog(store, "s").segments())
         elif isinstance(self._engine, RowEngine | ReferenceEngine):
             counts.add(0, self._counting[0].rows)
-        elif not self._program.allowed_lateness:
+        elif not self.program.allowed_lateness:
             taken = Sides()
             for table in rows:
                 taken[table[SIDE][0].as_py()] += table.num_rows
@@ -207,9 +210,9 @@ class JoinWindowEngine:
 
     def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table], held: Sides) -> JoinCounters:
         made_of = np.zeros(0, np.int8)
-        if results is not None and self._program.co_group is None:
+        if results is not None and self.program.co_group is None:
             appearing = results
-            if self._program.retracts:
+            if self.program.retracts:
                 appearing = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
             made_of = appearing[SIDE].to_numpy()
         sides = np.concatenate([table[SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
@@ -274,7 +277,7 @@ def corrects_on_columns(program: JoinProgram) -> bool:
     """Whether the windows of a join that late rows correct are made of slices: their rows are all that is held."""
     if not isinstance(program.match, WindowMatch) or not program.corrects:
         return False
-    return slices.refusal(_windowed(program, Sides(), Batch())) is None
+    return SlicesEngine.refusal(_windowed(program, Sides(), Batch())) is None
 
 
 class _Function(NamedTuple):

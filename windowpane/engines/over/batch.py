@@ -13,7 +13,7 @@ from windowpane.engines.over.program import Inconsistent, OverProgram
 from windowpane.engines.program import Upstream
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
-from windowpane.state.blob_store import BlobStore
+from windowpane.kernels.over.window import call_kernel
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MIN
 
@@ -21,9 +21,6 @@ _SYSTEM = (PARTITION, POSITION, CHANGE_TYPE, FIRING_WATERMARK)
 
 
 class OverBatch(OrderedBatch[OverProgram]):
-    def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-
     def report(self, error: InconsistentChangeError) -> None:
         if self.program.on_inconsistent is Inconsistent.ERROR:
             raise error
@@ -57,3 +54,13 @@ class OverBatch(OrderedBatch[OverProgram]):
             rows = rows.append_column(FIRING_WATERMARK, pa.array(np.full(rows.num_rows, self.late_under)))
         schema = self.program.late_schema if self.program.has_late_output else None
         return self.punctual(rows, late.to_numpy(zero_copy_only=False), schema, FIRING_WATERMARK)
+
+
+def calls_in_words(program: OverProgram) -> str:
+    """Return, for people, which calls continue from counters and which are folded row by row."""
+    kernels = [call_kernel(call, program.columns) for call in program.spec.calls]
+    running = [str(kernel.call) for kernel in kernels if kernel.is_running]
+    folded = [str(kernel.call) for kernel in kernels if kernel.is_folded]
+    parts = [f"{', '.join(running)} from counters of the row before"] if running else []
+    parts += [f"{', '.join(folded)} row by row by the aggregate itself"] if folded else []
+    return "; ".join(parts) or "every call for all rows at once"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +25,13 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.arrays.columns import flat, padded, replaced
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.batch import OverBatch, calls_in_words
 from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.changes import in_arrival_order, in_window_order, sorting_words
-from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.keys.coded_texts import are_coded, coded_alike, spelled
@@ -49,11 +50,13 @@ from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MAX, MIN
 
 
-class OverCloseEngine:
+class OverCloseEngine(BucketEngine[OverProgram]):
     name = "over close"
+    state = "a sort buffer of rows that wait, tails of partitions, counters of running calls"
+    holds: ClassVar = {"b": "rows that wait", "t": "tails"}
 
     def __init__(self, program: OverProgram) -> None:
-        self.program = program
+        super().__init__(program)
         self.window = OverWindow(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
         self.kept = pa.schema([*self.arriving, *self.window.carries, pa.field(EMITTED, pa.bool_())])
@@ -62,8 +65,25 @@ class OverCloseEngine:
         self.waits = is_closed_by_watermark(self.window.calls)
         self.coded = self._coded()
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self, store).run(rows, clock)
+    @classmethod
+    def serves(cls, program: OverProgram) -> bool:
+        return program.mode is Emit.CLOSE
+
+    @classmethod
+    def refusal(cls, program: OverProgram) -> str | None:
+        kind = program.columns.field(program.spec.order_names[0]).type if program.spec.order_by else None
+        if len(program.spec.order_by) != 1 or program.spec.order_by[0].descending or kind is None:
+            return "it is not ordered by one column, ascending"
+        if not (pa.types.is_integer(kind) or pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us")):
+            return f"it is ordered by a column of type {kind}"
+        return over_window.refusal(program.spec, program.columns)
+
+    @classmethod
+    def reason_for(cls, program: OverProgram) -> str:
+        return f"a sort buffer, complete rows computed by kernels on sorted arrays: {calls_in_words(program)}"
+
+    def open(self, store: BlobStore) -> _Batch:
+        return _Batch(self, store)
 
     def _coded(self) -> tuple[str, ...]:
         """Return the columns whose texts are codes from arrival to result: only partitions are made of them."""
@@ -72,15 +92,6 @@ class OverCloseEngine:
         return tuple(
             name for name in spec.partition_by if pa.types.is_string(self.program.columns.field(name).type) and name not in read
         )
-
-
-def refusal(program: OverProgram) -> str | None:
-    kind = program.columns.field(program.spec.order_names[0]).type if program.spec.order_by else None
-    if len(program.spec.order_by) != 1 or program.spec.order_by[0].descending or kind is None:
-        return "it is not ordered by one column, ascending"
-    if not (pa.types.is_integer(kind) or pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us")):
-        return f"it is ordered by a column of type {kind}"
-    return over_window.refusal(program.spec, program.columns)
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,7 @@ class OverCloser:
 
 class _Batch(OverBatch):
     def __init__(self, engine: OverCloseEngine, store: BlobStore) -> None:
-        super().__init__(engine.program, store)
+        super().__init__(engine, store)
         self._engine = engine
         self._buffer = SortBuffer(store, "b", engine.program.spec.order_names[0], engine.coded, engine.waiting)
         self._closer = OverCloser(engine, store)

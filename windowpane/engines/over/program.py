@@ -7,14 +7,14 @@ in mode update, and TIME and FIRING_WATERMARK. Changes of one batch to one row c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import INSTANT, late_schema
 from windowpane.engines.changes import Description, shown
-from windowpane.engines.program import Upstream
+from windowpane.engines.program import BucketProgram
 from windowpane.errors import ChangedPlanError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.lateness import horizon
@@ -39,7 +39,7 @@ class Inconsistent(Enum):
 
 
 @dataclass(frozen=True)
-class OverProgram:
+class OverProgram(BucketProgram):
     spec: OverSpec  # the window itself
     columns: pa.Schema  # names and types of the input columns
     outputs: pa.Schema  # names and types of the columns of the calls, in call order
@@ -55,12 +55,8 @@ class OverProgram:
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
     # where each partition has a watermark of its own, the microseconds by which it stays behind the latest of its rows
     key_delay: int | None = None
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
     # the input columns and outputs that are emitted, ``None`` for all: no other is read behind the operator
     read: frozenset[str] | None = None
-    engine: str = "over reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
     earlier: tuple[OverProgram, ...] = ()  # those with other calls that may have written what a bucket holds
 
     def writer_of(self, was: Description) -> OverProgram:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -22,8 +23,8 @@ from windowpane.engines.over.batch import OverBatch
 from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import LATE, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
+from windowpane.engines.spec import BucketEngine, reason_of_the_reference
 from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose, SortBuffer
@@ -40,17 +41,19 @@ Entry = tuple[str, Row]
 """A change type and a row; the row also carries its TIME, and FIRING_WATERMARK where it is from a window."""
 
 
-class OverReferenceEngine:
+class OverReferenceEngine(BucketEngine[OverProgram]):
     name = "over reference"
+    state = "sorted pages: keyed state, and a sort buffer"
+    holds: ClassVar = {"s": "rows by key", "b": "rows that wait"}
 
-    def __init__(self, program: OverProgram) -> None:
-        self._program = program
+    @classmethod
+    def reason_for(cls, program: OverProgram) -> str:
+        return reason_of_the_reference(program.key_delay)
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        batch: type[_Batch] = _CloseBatch if self._program.mode is Emit.CLOSE else _UpdateBatch
-        if self._program.key_delay is not None:
-            batch = _CloseByPartition
-        return batch(self._program, store).run(rows, clock)
+    def open(self, store: BlobStore) -> _Batch:
+        if self.program.key_delay is not None:
+            return _CloseByPartition(self, store)
+        return _CloseBatch(self, store) if self.program.mode is Emit.CLOSE else _UpdateBatch(self, store)
 
 
 def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
@@ -65,8 +68,8 @@ def _entries(program: OverProgram, rows: Sequence[pa.Table]) -> list[Entry]:
 
 
 class _Batch(OverBatch):
-    def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: OverReferenceEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
         self.pages = [SortedPages(store, name) for name in ("s", "b")]
         self.state = KeyedState(self.pages[0])
         self.late: list[Row] = []
@@ -141,8 +144,9 @@ def _renamed(row: Row, calls: ChangedCalls) -> Row:
 class _CloseBatch(_Batch):
     """Mode close: rows wait in the sort buffer for the watermark, then in the operator for their frames."""
 
-    def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: OverReferenceEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
+        program = self.program
         order = RowOrder(program.spec, program.columns)
         self._buffer = SortBuffer(self.pages[1], self._identity, order.position, self.report)
         self._operator = OverOnClose(program.spec, program.columns, program.outputs, self.state)
@@ -175,8 +179,8 @@ class _CloseByPartition(_CloseBatch):
     the watermark of each partition, for good; entries of the sort buffer begin with their partition.
     """
 
-    def __init__(self, program: OverProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: OverReferenceEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._buffer.place = lambda row: encode_key(self._partition(row))
         self._latest: dict[tuple[Value, ...], int] = {}
 

@@ -14,6 +14,7 @@ stored rows and those dropped because no row to come can reach them.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.engines.batch.driver import Left
-from windowpane.engines.over.batch import OverBatch
+from windowpane.engines.over.batch import OverBatch, calls_in_words
 from windowpane.engines.over.changed_calls import ChangedCalls
 from windowpane.engines.over.changes import net_changes
 from windowpane.engines.over.computing import Computed, computed
@@ -30,10 +31,10 @@ from windowpane.engines.over.eviction import Eviction, swept
 from windowpane.engines.over.output import changelog
 from windowpane.engines.over.page_form import PageForm, PageWriter, run_firsts
 from windowpane.engines.over.page_writing import Altered, write_pages
-from windowpane.engines.over.program import OverProgram
+from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.over.spans import Delta, InSpans, MorePages, PageCache, Spans, around
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import SORT_KEY, TIME
 from windowpane.kernels.keys.codes import written_differently_among
@@ -49,11 +50,13 @@ from windowpane.windowing.outputs import DELETE, INSERT
 _PAGES = "g"
 
 
-class OverUpdateEngine:
+class OverUpdateEngine(BucketEngine[OverProgram]):
     name = "over update"
+    state = "row pages: rows with their results, by partition and order"
+    holds: ClassVar = {_PAGES: "rows with their results"}
 
     def __init__(self, program: OverProgram) -> None:
-        self.program = program
+        super().__init__(program)
         self.window = OverWindow(program.spec, program.columns)
         self.sort_keys = SortKeys(program.spec, program.columns)
         self.arriving = pa.schema([*program.columns, pa.field(TIME, pa.int64())])
@@ -72,8 +75,20 @@ class OverUpdateEngine:
         runs = [*keys.stored, *(self.stored.field(name) for name in dict.fromkeys(keys.partition_by))]
         return PageForm(pa.schema([*runs, *(field for field in self.stored if field not in runs)]), len(runs))
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self, store).run(rows, clock)
+    @classmethod
+    def serves(cls, program: OverProgram) -> bool:
+        return program.mode is Emit.UPDATE
+
+    @classmethod
+    def refusal(cls, program: OverProgram) -> str | None:
+        return over_window.refusal(program.spec, program.columns)
+
+    @classmethod
+    def reason_for(cls, program: OverProgram) -> str:
+        return f"pages of rows and outputs, affected rows computed by kernels on sorted arrays: {calls_in_words(program)}"
+
+    def open(self, store: BlobStore) -> _Batch:
+        return _Batch(self, store)
 
     def held(self, store: BlobStore) -> pa.Table:
         """Return the rows of a bucket, as pages have them."""
@@ -104,13 +119,9 @@ class OverUpdateEngine:
             yield self.form.table([self.form.from_blob(pages.read(ordinal))])
 
 
-def refusal(program: OverProgram) -> str | None:
-    return over_window.refusal(program.spec, program.columns)
-
-
 class _Batch(OverBatch):
     def __init__(self, engine: OverUpdateEngine, store: BlobStore) -> None:
-        super().__init__(engine.program, store)
+        super().__init__(engine, store)
         self._engine = engine
         self._pages = RowPages(store, _PAGES)
         self._changed: ChangedCalls | None = None

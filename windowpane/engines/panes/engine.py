@@ -13,9 +13,9 @@ for staggered windows their ``stagger``. Who may mutate: this engine, once a bat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from enum import Enum
 from math import gcd
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,7 @@ from windowpane.engines.common.columnar import (
     with_plain_keys,
 )
 from windowpane.engines.common.evicting import evictor_refusal, purging, refinement_refusal, survivors_of
-from windowpane.engines.common.held_panes import Wanted
+from windowpane.engines.common.held_panes import WindowsEngine
 from windowpane.engines.common.slicing import slices_of, slicing_refusal
 from windowpane.engines.nested_keys.writing import coded_keys
 from windowpane.engines.panes.called import Called
@@ -40,11 +40,10 @@ from windowpane.engines.panes.folded_contents import Contents, FoldedContents, M
 from windowpane.engines.panes.standings import fires_by_clocks_alone, standings_refusal, waits_for_clocks
 from windowpane.engines.panes.trigger_program import Counting, OncePerBatch
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
+from windowpane.engines.spec import Combining
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.memory import HeldWrites
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
@@ -66,30 +65,6 @@ class Kind(Enum):
         if type(spec.firing_trigger) is CountTrigger:
             return cls.COUNTS
         return cls.CLOCKS if waits_for_clocks(spec) else cls.CALLED
-
-
-class PanesEngine:
-    name = "panes"
-
-    def __init__(self, program: Program) -> None:
-        self.folding = PaneFolding(program)
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return self._batch(store).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """List what windows hold, those that end first in front."""
-        return self._batch(HeldWrites(store)).held(wanted)
-
-    def _batch(self, store: BlobStore) -> FiredPanes:
-        program, fold, kind = self.folding.program, self.folding.fold, self.folding.kind
-        spec = program.spec
-        if kind is Kind.BATCHES:
-            return FiredPanes(program, store, OncePerBatch(spec), MergedContents(program, fold))
-        if isinstance(spec.firing_trigger, CountTrigger) and kind is Kind.COUNTS:
-            every = max(1, spec.firing_trigger.max_count)
-            return FiredPanes(program, store, Counting(spec, every), _counted(program, fold, every))
-        return FiredPanes(program, store, Called(program), _contents(program, fold))
 
 
 def combiner(program: Program) -> Combiner:
@@ -140,26 +115,6 @@ def _contents(program: Program, fold: GroupedFold) -> Contents:
     )
 
 
-def refusal(program: Program) -> str | None:
-    spec, kind = program.spec, Kind.of(program.spec)
-    if spec.assigner.has_ends and slices_of(spec.assigner) is None:
-        return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
-    if kind is Kind.CLOCKS and isinstance(spec.firing_trigger, NeverTrigger):
-        return common_refusal(program)
-    if kind is Kind.CLOCKS and (refused := refinement_refusal(spec)) is not None:
-        return refused
-    if kind in (Kind.CLOCKS, Kind.COUNTS) and (refused := evictor_refusal(program)) is not None:
-        return refused
-    if kind is Kind.CALLED and (refused := standings_refusal(program)) is not None:
-        return refused
-    if kind not in (Kind.CLOCKS, Kind.COUNTS) and spec.evictor is not None:
-        return "an evictor needs every row"
-    fires_again = kind in (Kind.COUNTS, Kind.CALLED) or (kind is Kind.CLOCKS and spec.refines_each)
-    if fires_again and isinstance(program.arrow, ArrowWindowFunction):
-        return "a function on tables of many keys would see several firings of a key at once"
-    return common_refusal(program, shows_panes=spec.evictor is None)
-
-
 def combining_refusal(program: Program) -> str | None:
     """Return why the engine must see each row, or its windows are not known outside its bucket; ``None`` if neither."""
     kind = Kind.of(program.spec)
@@ -168,3 +123,52 @@ def combining_refusal(program: Program) -> str | None:
     if kind is Kind.CLOCKS and program.order_by:
         return "order_by tells which row of a key comes first"
     return slicing_refusal(program.spec)
+
+
+class PanesEngine(WindowsEngine):
+    name = "panes"
+    state = "segment logs by window or shard of keys: what triggers know, and partial aggregates, or with an evictor elements"
+    holds: ClassVar = {"p": "panes"}
+    combining = Combining(combiner, combining_refusal)
+
+    def __init__(self, program: Program) -> None:
+        self.folding = PaneFolding(program)
+        super().__init__(self.folding.program)
+
+    @classmethod
+    def refusal(cls, program: Program) -> str | None:
+        spec, kind = program.spec, Kind.of(program.spec)
+        if spec.assigner.has_ends and slices_of(spec.assigner) is None:
+            return f"the windows of {type(spec.assigner).__name__} are neither global nor of fixed size"
+        if kind is Kind.CLOCKS and isinstance(spec.firing_trigger, NeverTrigger):
+            return common_refusal(program)
+        if kind is Kind.CLOCKS and (refused := refinement_refusal(spec)) is not None:
+            return refused
+        if kind in (Kind.CLOCKS, Kind.COUNTS) and (refused := evictor_refusal(program)) is not None:
+            return refused
+        if kind is Kind.CALLED and (refused := standings_refusal(program)) is not None:
+            return refused
+        if kind not in (Kind.CLOCKS, Kind.COUNTS) and spec.evictor is not None:
+            return "an evictor needs every row"
+        fires_again = kind in (Kind.COUNTS, Kind.CALLED) or (kind is Kind.CLOCKS and spec.refines_each)
+        if fires_again and isinstance(program.arrow, ArrowWindowFunction):
+            return "a function on tables of many keys would see several firings of a key at once"
+        return common_refusal(program, shows_panes=spec.evictor is None)
+
+    @classmethod
+    def explains(cls, program: Program) -> bool:
+        return not program.spec.merges
+
+    @classmethod
+    def reason_for(cls, program: Program) -> str:
+        return Kind.of(program.spec).value
+
+    def open(self, store: BlobStore) -> FiredPanes:
+        program, fold, kind = self.program, self.folding.fold, self.folding.kind
+        spec = program.spec
+        if kind is Kind.BATCHES:
+            return FiredPanes(self, store, OncePerBatch(spec), MergedContents(program, fold))
+        if isinstance(spec.firing_trigger, CountTrigger) and kind is Kind.COUNTS:
+            every = max(1, spec.firing_trigger.max_count)
+            return FiredPanes(self, store, Counting(spec, every), _counted(program, fold, every))
+        return FiredPanes(self, store, Called(program), _contents(program, fold))

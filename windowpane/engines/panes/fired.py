@@ -37,6 +37,7 @@ from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import EndlessTimerError, present
 from windowpane.hidden_columns import SEGMENT, SLICE, TIME
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups
@@ -50,8 +51,9 @@ from windowpane.windowing.windows import GLOBAL_WINDOW, TimeWindow
 
 
 class FiredPanes(ColumnarBatch):
-    def __init__(self, program: Program, store: BlobStore, triggers: TriggerProgram, contents: Contents) -> None:
-        super().__init__(program, contents.fold, store)
+    def __init__(self, engine: BucketEngine[Program], store: BlobStore, triggers: TriggerProgram, contents: Contents) -> None:
+        super().__init__(engine, contents.fold, store)
+        program = self.program
         self._keys, self._triggers, self._contents = list(key_names(program)), triggers, contents
         self._windows = PaneWindows(self)
         self._state = PaneState(program, triggers, contents, store, self.header.open_windows)

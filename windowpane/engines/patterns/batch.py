@@ -19,6 +19,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.patterns.measures import with_measures
 from windowpane.engines.patterns.program import TIMEOUTS, PatternCounters, PatternProgram
 from windowpane.engines.rows import refuse_missing_times
+from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import HASH, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
 from windowpane.kernels.segments import starts_of_runs
@@ -116,11 +118,17 @@ class Partitions:
         self.overflow += cursor.overflow
 
 
+class PatternEngine(BucketEngine[PatternProgram]):
+    state = "a sort buffer, and hash pages: by key the rows from the waiting attempt on"
+    holds: ClassVar = {"b": "rows that wait", "p": "rows of attempts"}
+
+
 class PatternBatch(OrderedBatch[PatternProgram]):
     counters = PatternCounters
 
-    def __init__(self, program: PatternProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[PatternProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        program = self.program
         self._buffer = SortBuffer(store, "b", program.event_time, (), pa.schema([*program.columns, pa.field(TIME, pa.int64())]))
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
         self._lookback = max(program.spec.lookback, 1 if program.remembers_keys else 0)

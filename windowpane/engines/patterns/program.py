@@ -9,14 +9,13 @@ Rows up to the watermark, less the allowed lateness, are known, in order of thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Final
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import late_schema
-from windowpane.engines.changes import Description
-from windowpane.engines.program import LATE, Upstream
+from windowpane.engines.program import LATE, BucketProgram
 from windowpane.engines.protocol import Counters
 from windowpane.windowing.lateness import horizon
 from windowpane.windowing.over.spec import OrderColumn
@@ -42,7 +41,7 @@ PATTERN_COUNTERS: Final = tuple(each.name for each in fields(PatternCounters))
 
 
 @dataclass(frozen=True)
-class PatternProgram:
+class PatternProgram(BucketProgram):
     """One row pattern, resolved against the types of its input."""
 
     spec: PatternSpec
@@ -55,10 +54,6 @@ class PatternProgram:
     allowed_lateness: int = 0  # microseconds by which rows are waited for behind the watermark
     retain: int | None = None  # microseconds that an idle key's last rows are kept behind the watermark; None: for ever
     has_late_output: bool = False  # whether late rows are emitted as output ``LATE``
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
-    engine: str = "pattern reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def shows_rows(self) -> bool:

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
+from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch, PatternEngine
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_values
 from windowpane.hidden_columns import TIME
 from windowpane.operators.patterns.search import Search
 from windowpane.state.blob_store import BlobStore
 
 
-class PatternReferenceEngine:
-    name = "pattern reference"
-
-    def __init__(self, program: PatternProgram) -> None:
-        self._program = program
-        self._search = Search(program.spec)
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store, self._search).run(rows, clock)
-
-
 class _Batch(PatternBatch):
-    def __init__(self, program: PatternProgram, store: BlobStore, search: Search) -> None:
-        super().__init__(program, store)
-        self._search = search
+    def __init__(self, engine: PatternReferenceEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
+        self._search = engine.search
 
     def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         matches, timeouts = Decided(), Decided()
@@ -50,3 +36,13 @@ class _Batch(PatternBatch):
                     decided = timeouts if is_timeout else matches
                     decided.add(first + (row or 0), values)
         self.decide(rows, matches, timeouts)
+
+
+class PatternReferenceEngine(PatternEngine):
+    name = "pattern reference"
+    reason = "the matcher that backtracks runs every pattern"
+    batch = _Batch
+
+    def __init__(self, program: PatternProgram) -> None:
+        super().__init__(program)
+        self.search = Search(program.spec)

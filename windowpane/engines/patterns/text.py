@@ -19,12 +19,12 @@ import pyarrow as pa
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.arrays.values import Value
-from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch
-from windowpane.engines.patterns.left_out import without_others
+from windowpane.engines.patterns import left_out
+from windowpane.engines.patterns.batch import Decided, Partitions, PatternBatch, PatternEngine
 from windowpane.engines.patterns.measures import Matches
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys, python_values
+from windowpane.engines.spec import Combining
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME, hidden
 from windowpane.kernels.conditions import holds
@@ -42,11 +42,6 @@ from windowpane.windowing.patterns.values import Moved, Picked, is_of_rows
 from windowpane.windowing.times import MAX
 
 _NO_CONDITION = 128
-
-
-def refusal(program: PatternProgram) -> str | None:
-    """Return why the engine cannot run a program, ``None`` if it can."""
-    return refusal_of(program.spec)
 
 
 def refusal_of(spec: PatternSpec) -> str | None:
@@ -70,26 +65,32 @@ def _looks_ahead(value: Expression) -> bool:
     return any(map(_looks_ahead, value.operands)) or (isinstance(value, Moved) and value.rows > 0)
 
 
-class PatternTextEngine:
+class PatternTextEngine(PatternEngine):
     name = "pattern text"
+    reason = "conditions are bytes, all rows at once, which a regular expression searches"
+    combining = Combining(left_out.combiner, left_out.refusal, folds_punctual=True, folds_ordered=True)
 
     def __init__(self, program: PatternProgram) -> None:
-        self._program = program
+        super().__init__(program)
         spec = program.spec
-        self._text = PatternText(spec.pattern, {name: bit for bit, name in enumerate(spec.conditions)})
-        self._search = Search(spec, {name: Picked("last", None, held_by(name)) for name in spec.conditions})
+        self.text = PatternText(spec.pattern, {name: bit for bit, name in enumerate(spec.conditions)})
+        self.search = Search(spec, {name: Picked("last", None, held_by(name)) for name in spec.conditions})
 
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store, self._text, self._search).run(rows, clock)
+    @classmethod
+    def refusal(cls, program: PatternProgram) -> str | None:
+        return refusal_of(program.spec)
+
+    def open(self, store: BlobStore) -> _Batch:
+        return _Batch(self, store)
 
 
 class _Batch(PatternBatch):
-    def __init__(self, program: PatternProgram, store: BlobStore, text: PatternText, search: Search) -> None:
-        super().__init__(program, store)
-        self._text, self._search = text, search
+    def __init__(self, engine: PatternTextEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
+        self._text, self._search = engine.text, engine.search
 
     def needed(self, rows: pa.Table) -> pa.Table:
-        return without_others(self.program, rows) if self.program.leaves_rows_out else rows
+        return left_out.without_others(self.program, rows) if self.program.leaves_rows_out else rows
 
     def search(self, rows: pa.Table, partitions: Partitions, known: int) -> None:
         searched = Searched(self.program, rows, partitions, known, self._text, self._search)

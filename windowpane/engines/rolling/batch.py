@@ -10,9 +10,18 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import BucketBatch
 from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rolling.program import RollingCounters, RollingProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import HistoryAfterStartError
 from windowpane.hidden_columns import TIME
+from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.times import MIN
+
+
+class BeginningEngine(BucketEngine[RollingProgram]):
+    """Puts the rows of a history into state as they are, without their features."""
+
+    def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
+        self.open(store).begin(rows, cut)
 
 
 class RollingBatch(BucketBatch[RollingProgram]):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.changes import ACCEPTED, Description
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.rolling.batch import RollingBatch
+from windowpane.engines.rolling.batch import BeginningEngine, RollingBatch
 from windowpane.engines.rolling.growth import Growth, growth_of
 from windowpane.engines.rolling.pieces import (
     FAR,
@@ -69,29 +69,6 @@ _WORTH = Size("pieces left of those that are put together", 0.9, (1.0,))
 _OWNER = hidden("owner")
 
 
-class RollingEngine:
-    name = "rolling"
-
-    def __init__(self, program: RollingProgram) -> None:
-        self.program = program
-        self.features = PieceFeatures(program.spec, program.columns)
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self, store).run(rows, clock)
-
-    def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
-        _Batch(self, store).begin(rows, cut)
-
-
-def refusal(program: RollingProgram) -> str | None:
-    for key in program.keys:
-        if is_nested(key.type):
-            return f"key {key.name!r} is of type {key.type}"
-    if program.spec.corrects:
-        return "ticks that were emitted are corrected, key by key"
-    return piece_refusal(program.spec, program.columns)
-
-
 def _goes_on(program: RollingProgram, was: Description) -> bool:
     growth = growth_of(program, was)
     return growth is not None and (not growth.lost or bool(program.description.get(ACCEPTED)))
@@ -108,7 +85,7 @@ class _Arrived:
 class _Batch(RollingBatch):
     def __init__(self, engine: RollingEngine, store: BlobStore) -> None:
         program = engine.program
-        super().__init__(program, store, accepts=lambda was: _goes_on(program, was))
+        super().__init__(engine, store, accepts=lambda was: _goes_on(program, was))
         self._spec = program.spec
         self._features = engine.features
         self._pages = HashPages(store, "p", stored_hashes, _summary, PAGE_KEYS.value, DENSE_KEYS.value)
@@ -352,6 +329,27 @@ class _Batch(RollingBatch):
             words = np.where(is_empty[chosen], DELETE, np.where(was_out[chosen], UPDATE_POSTIMAGE, INSERT))
             columns.append(pa.array(words.tolist(), pa.string()))
         self._out.append(pa.table(columns, schema=program.main_schema))
+
+
+class RollingEngine(BeginningEngine):
+    name = "rolling"
+    reason = "windows of a key merge pieces of partial aggregates, all keys at once"
+    state = "hash pages: by key its last row, and partial aggregates of the times that a window can still see"
+    holds: ClassVar = {"p": "features"}
+    batch = _Batch
+
+    def __init__(self, program: RollingProgram) -> None:
+        super().__init__(program)
+        self.features = PieceFeatures(program.spec, program.columns)
+
+    @classmethod
+    def refusal(cls, program: RollingProgram) -> str | None:
+        for key in program.keys:
+            if is_nested(key.type):
+                return f"key {key.name!r} is of type {key.type}"
+        if program.spec.corrects:
+            return "ticks that were emitted are corrected, key by key"
+        return piece_refusal(program.spec, program.columns)
 
 
 def _chosen(arrived: _Arrived, numbers: Integers) -> tuple[Keys, Pieces]:

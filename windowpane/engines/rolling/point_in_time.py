@@ -5,10 +5,11 @@ Rows and labels of all keys are ordered once; a label finds the rows of its wind
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram, feature_schema
 from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MissingEventTimeError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes, plain_key
@@ -30,13 +32,17 @@ from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 
 
-class _LabelEngine(ABC):
-    def __init__(self, program: PointInTimeProgram) -> None:
-        self._program = program
+class _LabelEngine(BucketEngine[PointInTimeProgram]):
+    state = "nothing"
+    holds: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def serves(cls, program: PointInTimeProgram) -> bool:
+        return not program.is_streaming
 
     def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
         """Return the labels among ``rows``, in order, with their features."""
-        table, program = ordered(rows), self._program
+        table, program = ordered(rows), self.program
         if table is None:
             return BucketOutput()
         check_label_times(program, table)
@@ -58,57 +64,59 @@ class PointInTimeEngine(_LabelEngine):
     """Gives all labels of a bucket their features at once."""
 
     name = "point in time"
+    reason = "all labels find their rows by one search, and kernels fold them"
 
     def __init__(self, program: PointInTimeProgram) -> None:
         super().__init__(program)
         self._kernel = FeatureKernel(program.spec, program.columns)
 
     def features(self, table: pa.Table, rows: Integers, labels: Integers) -> list[pa.Array]:
-        program, times = self._program, table[TIME].combine_chunks().to_numpy()
+        program, times = self.program, table[TIME].combine_chunks().to_numpy()
         keys = key_codes([plain_key(table[name]) for name in program.keys.names], table.num_rows)
         rows = rows[np.lexsort((times[rows], keys[rows]))]
         values = table.select(program.columns.names).take(pa.array(rows))
         instants = times[labels] - (0 if program.is_inclusive else 1)
         return self._kernel.values(values, keys[rows], times[rows], keys[labels], instants)
 
-
-def refusal(program: PointInTimeProgram) -> str | None:
-    if program.known_at is not None:
-        return "which rows were known differs from label to label"
-    for what, fields in (("feature", feature_schema(program.spec, program.columns)), ("key", program.keys)):
-        for field in fields:
-            if pa.types.is_nested(field.type):
-                return f"{what} {field.name!r} is of type {field.type}"
-    return span_refusal(program.spec, program.columns)
+    @classmethod
+    def refusal(cls, program: PointInTimeProgram) -> str | None:
+        if program.known_at is not None:
+            return "which rows were known differs from label to label"
+        for what, fields in (("feature", feature_schema(program.spec, program.columns)), ("key", program.keys)):
+            for field in fields:
+                if pa.types.is_nested(field.type):
+                    return f"{what} {field.name!r} is of type {field.type}"
+        return span_refusal(program.spec, program.columns)
 
 
 class PointInTimeReferenceEngine(_LabelEngine):
     """Gives labels their features, one by one."""
 
     name = "point in time reference"
+    reason = "rows and labels of a key meet one by one"
 
     def __init__(self, program: PointInTimeProgram) -> None:
         super().__init__(program)
         self._features = Features(program.spec, bound_calls(program.spec, program.columns))
 
     def features(self, table: pa.Table, rows: Integers, labels: Integers) -> list[pa.Array]:
-        keys = [encode_key(key) for key in python_keys(table, self._program.keys.names)]
-        times, values = table[TIME].to_pylist(), python_rows(table.select(self._program.columns.names))
+        keys = [encode_key(key) for key in python_keys(table, self.program.keys.names)]
+        times, values = table[TIME].to_pylist(), python_rows(table.select(self.program.columns.names))
         held: dict[bytes, list[HeldRow]] = {}
         for number in rows.tolist():
             held.setdefault(keys[number], []).append(HeldRow(times[number], number, values[number]))
         for each in held.values():
             each.sort(key=attrgetter("time", "arrival"))
         found = zip(*(self._values(held.get(keys[number], []), times[number]) for number in labels.tolist()), strict=True)
-        schema = feature_schema(self._program.spec, self._program.columns)
+        schema = feature_schema(self.program.spec, self.program.columns)
         return [pa.array(column, field.type) for column, field in zip(found, schema, strict=True)]
 
     def _values(self, rows: list[HeldRow], time: int) -> tuple[Value, ...]:
-        instant = time if self._program.is_inclusive else time - 1
-        start = min(window.start(instant) for window in self._program.spec.windows)
+        instant = time if self.program.is_inclusive else time - 1
+        start = min(window.start(instant) for window in self.program.spec.windows)
         first = bisect_left(rows, start, key=attrgetter("time"))
         seen = rows[first : bisect_right(rows, instant, key=attrgetter("time"))]
-        known_at = self._program.known_at
+        known_at = self.program.known_at
         if known_at is not None:
             seen = [row for row in seen if row.values[known_at] is not None and row.values[known_at] <= time]
         return self._features.values(seen, instant)

@@ -9,14 +9,13 @@ A bucket advances to the batch's watermark, takes its rows, and gives out what t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import INSTANT, late_schema
-from windowpane.engines.changes import Description
-from windowpane.engines.program import Upstream
+from windowpane.engines.program import BucketProgram
 from windowpane.engines.protocol import Counters
 from windowpane.hidden_columns import hidden
 from windowpane.kernels.rolling import bound_calls
@@ -57,7 +56,7 @@ ROLLING_COUNTERS: Final = (
 
 
 @dataclass(frozen=True)
-class RollingProgram:
+class RollingProgram(BucketProgram):
     spec: RollingSpec  # the features
     keys: pa.Schema  # names and types of the key columns in the output
     key_columns: tuple[str, ...]  # names of the key columns in the input
@@ -66,10 +65,6 @@ class RollingProgram:
     late_columns: pa.Schema | None = None  # names and types of the columns of late rows; ``None`` if they are not emitted
     until: int | None = None  # where the watermark ends on a static input, ``None`` on a stream
     cut: int | None = None  # the time below which rows are in the history that this start brings, ``None`` where it brings none
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
-    engine: str = "rolling reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:
@@ -87,7 +82,7 @@ class RollingProgram:
 
 
 @dataclass(frozen=True)
-class PointInTimeProgram:
+class PointInTimeProgram(BucketProgram):
     """Rolling features as of the times of labels; rows and labels are both static, or both streams.
 
     A table holds rows and labels: the key columns, IS_LABEL, the columns of ``columns`` (of a label
@@ -105,10 +100,6 @@ class PointInTimeProgram:
     is_streaming: bool = False  # whether labels wait for the watermark
     late_names: tuple[str, ...] | None = None  # the names of the columns of late labels, ``None`` if they are not emitted
     instant: pa.DataType = INSTANT  # type of the event time
-    upstream: Upstream = Upstream.SOURCE  # where rows come from
-    engine: str = "point in time reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

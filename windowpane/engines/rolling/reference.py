@@ -7,14 +7,14 @@ mutate: this engine, once a batch. Recovery: read them back; the watermark is in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import ordered
-from windowpane.engines.protocol import BucketOutput, Clock
-from windowpane.engines.rolling.batch import RollingBatch
+from windowpane.engines.rolling.batch import BeginningEngine, RollingBatch
 from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.engines.rows import key_values, python_keys, python_rows, refuse_missing_times
 from windowpane.hidden_columns import TIME
@@ -29,26 +29,12 @@ from windowpane.state.timers import TimerQueue
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
 
 
-class RollingReferenceEngine:
-    name = "rolling reference"
-
-    def __init__(self, program: RollingProgram) -> None:
-        self._program = program
-        self._features = Features(program.spec, bound_calls(program.spec, program.columns))
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, self._features, store).run(rows, clock)
-
-    def begin(self, store: BlobStore, rows: Sequence[pa.Table], cut: int) -> None:
-        _Batch(self._program, self._features, store).begin(rows, cut)
-
-
 class _Batch(RollingBatch):
-    def __init__(self, program: RollingProgram, features: Features, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: RollingReferenceEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
-        self._operator = RollingOperator(program.spec, features, self._state, TimerQueue(self._pages[1]))
+        self._operator = RollingOperator(self.program.spec, engine.features, self._state, TimerQueue(self._pages[1]))
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
         self.begin_before(cut)
@@ -91,6 +77,18 @@ class _Batch(RollingBatch):
         keys = len(self._pages[1])
         size = sum(pages.byte_size for pages in self._pages)
         return Left(keys, size, gauges={"keys": keys, "raw_rows": self.raw_rows})
+
+
+class RollingReferenceEngine(BeginningEngine):
+    name = "rolling reference"
+    reason = "the reference operator runs all rolling features"
+    state = "sorted pages: by key the rows that a window can still see, and when features change"
+    holds: ClassVar = {"s": "rows by key", "t": "timers"}
+    batch = _Batch
+
+    def __init__(self, program: RollingProgram) -> None:
+        super().__init__(program)
+        self.features = Features(program.spec, bound_calls(program.spec, program.columns))
 
 
 def _main_table(program: RollingProgram, results: Sequence[RollingRow]) -> pa.Table:

@@ -14,7 +14,7 @@ Recovery: read them back; the watermark is in the header.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,10 @@ from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import LATE
-from windowpane.engines.protocol import BucketOutput, Clock, Engine
+from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.point_in_time import PointInTimeEngine, PointInTimeReferenceEngine, check_label_times
 from windowpane.engines.rolling.program import IS_LABEL, PointInTimeProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import TimestampOverflowError
 from windowpane.hidden_columns import HASH, PARTITION, POSITION, TIME
 from windowpane.kernels.keys.key_codes import key_hashes
@@ -42,32 +43,13 @@ PAGE_ROWS = Size("rows and labels of a page", 1 << 12, (2, 8))
 STEP_ROWS = Size("rows and labels in a step", 1 << 20, (4, 16))
 
 
-class WaitingLabelsEngine:
-    name = "waiting labels"
-
-    def __init__(self, program: PointInTimeProgram) -> None:
-        self.program = program
-        self.answering: Engine = PointInTimeEngine(program)
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self.program, self.answering, store).run(rows, clock)
-
-
-class WaitingLabelsReferenceEngine(WaitingLabelsEngine):
-    name = "waiting labels reference"
-
-    def __init__(self, program: PointInTimeProgram) -> None:
-        self.program = program
-        self.answering = PointInTimeReferenceEngine(program)
-
-
 class _Batch(BucketBatch[PointInTimeProgram]):
-    def __init__(self, program: PointInTimeProgram, answering: Engine, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: WaitingLabelsEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
         self._names = [*self._held_columns, PARTITION, POSITION, HASH]
-        self._answering = answering
+        self._answering = engine.answering
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, PAGE_ROWS.value)
-        self._patience = max(window.hop for window in program.spec.windows)
+        self._patience = max(window.hop for window in self.program.spec.windows)
 
     def work(self, tables: list[pa.Table]) -> None:
         rows = self._taken(tables)
@@ -138,6 +120,33 @@ class _Batch(BucketBatch[PointInTimeProgram]):
 
     def _summary(self, table: pa.Table) -> PageSummary:
         return PageSummary(int(self._moments(table).min()), table.num_rows)
+
+
+class WaitingLabelsEngine(BucketEngine[PointInTimeProgram]):
+    name = "waiting labels"
+    reason = "labels that are due find their rows by one search, and kernels fold them"
+    state = "hash pages: labels that wait and the rows that windows can see, by a hash of the key"
+    holds: ClassVar = {"p": "labels and rows"}
+    batch = _Batch
+    answers: ClassVar[type[BucketEngine[PointInTimeProgram]]] = PointInTimeEngine
+
+    def __init__(self, program: PointInTimeProgram) -> None:
+        super().__init__(program)
+        self.answering = self.answers(program)
+
+    @classmethod
+    def serves(cls, program: PointInTimeProgram) -> bool:
+        return program.is_streaming
+
+    @classmethod
+    def refusal(cls, program: PointInTimeProgram) -> str | None:
+        return cls.answers.refusal(program)
+
+
+class WaitingLabelsReferenceEngine(WaitingLabelsEngine):
+    name = "waiting labels reference"
+    reason = "rows and labels of a key meet one by one when the watermark has passed them"
+    answers = PointInTimeReferenceEngine
 
 
 def _labels(table: pa.Table) -> Mask:

@@ -8,59 +8,29 @@ State, order and recovery are those of ``reference``; lists of rows are stored a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 import pyarrow as pa
 
-from windowpane.engines.common.held_panes import Wanted
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.cells import CellOperator
 from windowpane.engines.row.contents import AddedColumnsOfRuns
 from windowpane.engines.row.elements import elements_of
 from windowpane.engines.row.grouped import GroupedOperator
-from windowpane.engines.row.reference import WindowBatch
+from windowpane.engines.row.reference import ElementsEngine, WindowBatch
 from windowpane.engines.row.runs import RunOperator
 from windowpane.engines.row.sessions import SessionOperator
 from windowpane.errors import present
 from windowpane.hidden_columns import TIME
 from windowpane.sizes import Size
-from windowpane.state.blob_store import BlobStore
-from windowpane.state.keyed import KeyedState
-from windowpane.state.memory import HeldWrites
-from windowpane.state.sorted_pages import SortedPages
 from windowpane.windowing.spec import WindowSpec
 
 FEWEST_ROWS = Size("rows worth taking by key", 64, (1, 3))
 """Fewer are taken one by one."""
 
 
-def refusal(program: Program) -> str | None:
-    """Return why the rows of a program cannot be taken by key, ``None`` if they can."""
-    if program.key_delay is not None:
-        return "each key has a watermark of its own"
-    return None if operator_class(program.spec) is not None else "the windows, or how they fire, need rows one by one"
-
-
 def operator_class(spec: WindowSpec) -> type[GroupedOperator] | None:
     """Return the operator that takes the rows of a computation the quickest way, ``None`` if none does."""
     kinds: tuple[type[GroupedOperator], ...] = (CellOperator, SessionOperator, RunOperator)
     return next((kind for kind in kinds if kind.covers(spec)), None)
-
-
-class RowEngine:
-    name = "row"
-
-    def __init__(self, program: Program, make_state: Callable[[SortedPages], KeyedState] = KeyedState) -> None:
-        self._program = program
-        self._make_state = make_state
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, store, self._make_state).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """List what windows hold, key by key."""
-        return _Batch(self._program, HeldWrites(store), self._make_state).held(wanted)
 
 
 class _Batch(WindowBatch):
@@ -77,3 +47,16 @@ class _Batch(WindowBatch):
             return
         with self._collector.in_row_order():
             self._operator.take(elements_of(rows, self.program.key_columns, seen, start))
+
+
+class RowEngine(ElementsEngine):
+    name = "row"
+    reason = "functions, triggers and evictors in Python take the rows of a batch by key"
+    tells_refusals = True
+    batch = _Batch
+
+    @classmethod
+    def refusal(cls, program: Program) -> str | None:
+        if program.key_delay is not None:
+            return "each key has a watermark of its own"
+        return None if operator_class(program.spec) is not None else "the windows, or how they fire, need rows one by one"

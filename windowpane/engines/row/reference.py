@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -22,11 +23,11 @@ from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.changes import begins_anew, matched_calls
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
-from windowpane.engines.common.held_panes import Wanted
+from windowpane.engines.common.held_panes import Wanted, WindowsEngine
 from windowpane.engines.program import Program, Upstream
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.row.held_windows import HeldWindows
 from windowpane.engines.rows import python_keys, python_rows
+from windowpane.engines.spec import reason_of_the_reference
 from windowpane.errors import MissingTimestampError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
@@ -35,7 +36,6 @@ from windowpane.operators.window.timer_service import KeyTimerService, TimerServ
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
 from windowpane.state.keyed import KeyedState
-from windowpane.state.memory import HeldWrites
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import KeyTimerQueue, TimerQueue
 from windowpane.windowing.evictors import TimestampedValue
@@ -44,21 +44,18 @@ from windowpane.windowing.times import MIN
 _COUNTED = ("late_elements", "late_dropped", "firings", "merges", "dropped_by_finished_trigger")
 
 
-class ReferenceEngine:
-    """Runs any program of windows, one row at a time."""
+HOLDS_OF_ROWS = {"s": "keyed state", "e": "event-time timers", "p": "processing-time timers"}
 
-    name = "reference"
+
+class ElementsEngine(WindowsEngine):
+    """An engine whose batches are the operator's; what is kept of a key may be another kind of state."""
+
+    state = "sorted pages: keyed state, event-time timers, processing-time timers"
+    holds: ClassVar = HOLDS_OF_ROWS
 
     def __init__(self, program: Program, make_state: Callable[[SortedPages], KeyedState] = KeyedState) -> None:
-        self._program = program
-        self._make_state = make_state
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return WindowBatch(self._program, store, self._make_state).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """List what windows hold, key by key."""
-        return WindowBatch(self._program, HeldWrites(store), self._make_state).held(wanted)
+        super().__init__(program)
+        self.make_state = make_state
 
 
 class AddedColumns:
@@ -89,10 +86,11 @@ class WindowBatch(OrderedBatch[Program]):
 
     added_columns: type[AddedColumns] = AddedColumns
 
-    def __init__(self, program: Program, store: BlobStore, make_state: Callable[[SortedPages], KeyedState]) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: ElementsEngine, store: BlobStore) -> None:
+        super().__init__(engine, store)
+        program = self.program
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
-        self._state = make_state(self._pages[0])
+        self._state = engine.make_state(self._pages[0])
         if self.header.added:
             self._state.rewrite(self.added_columns(self.header.added, program.values, program.main.names))
         self._timers = self._timer_service()
@@ -179,6 +177,17 @@ class WindowBatch(OrderedBatch[Program]):
             self.is_source and not any(len(pages) for pages in self._pages),
             timers.processing_time_queue.next_time(),
         )
+
+
+class ReferenceEngine(ElementsEngine):
+    """Runs any program of windows, one row at a time."""
+
+    name = "reference"
+    batch = WindowBatch
+
+    @classmethod
+    def reason_for(cls, program: Program) -> str:
+        return reason_of_the_reference(program.key_delay)
 
 
 def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:

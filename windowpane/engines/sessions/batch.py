@@ -31,6 +31,7 @@ from windowpane.engines.sessions.evictions import Evictions
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import IS_SAME, Grown, SessionStep
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
 from windowpane.hidden_columns import END, FILLED, ROWS, START
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -61,21 +62,21 @@ class SessionBatch(ColumnarBatch):
 
     def __init__(
         self,
-        program: Program,
+        engine: BucketEngine[Program],
         fold: GroupedFold,
         step: SessionStep,
         store: BlobStore,
         evictions: Evictions | None = None,
     ) -> None:
-        super().__init__(program, fold, store)
+        super().__init__(engine, fold, store)
         self._evictions = evictions
         if evictions is not None:
-            self.results = Results(program, evictions.results_fold)
+            self.results = Results(self.program, evictions.results_fold)
         self._rule, self._steps = step.rule, step
-        rows = taken_out(store, key_names(program), self.header.description, program.description)
+        rows = taken_out(store, key_names(self.program), self.header.description, self.program.description)
         self._pages = HashPages(store, "p", self._hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
         if rows is not None:
-            self._pages.write(0, in_pages(rows, group_columns(program), self._rule.keeps_empty))
+            self._pages.write(0, in_pages(rows, group_columns(self.program), self._rule.keeps_empty))
             self._pages.commit()
         self.widen(self._pages)
         self._moved: tuple[int, int] | None = None

@@ -38,6 +38,7 @@ from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.carrying import in_panes, taken_out
 from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
 from windowpane.engines.sessions.windows import row_windows
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
 from windowpane.hidden_columns import ARRIVAL, END, FILLED, HELD, SEGMENT, START, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
@@ -63,8 +64,9 @@ class _Met(NamedTuple):
 class CalledSessions(ColumnarBatch):
     """Moves clocks and takes rows."""
 
-    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        super().__init__(program, fold, store)
+    def __init__(self, engine: BucketEngine[Program], fold: GroupedFold, store: BlobStore) -> None:
+        super().__init__(engine, fold, store)
+        program = self.program
         self._keys, self._names = list(key_names(program)), list(fold.columns)
         self._standings = Standings(program.spec)
         self._options = program.spec.panes

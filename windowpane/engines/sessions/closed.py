@@ -14,6 +14,7 @@ A page is due at the first end of a session in it. Who may mutate: this engine, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,44 +32,24 @@ from windowpane.engines.common.columnar import (
     with_plain_keys,
 )
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.held_panes import PaneTables, Wanted
+from windowpane.engines.common.held_panes import PaneTables, Wanted, WindowsEngine
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.messages import Message, Positions, Rows, tables_of
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.rows import python_keys
 from windowpane.errors import MistakeError, NegativeSizeError, TimestampOverflowError, present
 from windowpane.hidden_columns import END, HASH, ROWS, START, TIME, hidden
-from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
 from windowpane.kernels.segments import Runs, Segments, starts_of_runs
 from windowpane.kernels.sessions.cuts import Limit, cuts
 from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
-from windowpane.state.memory import HeldWrites
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
 from windowpane.windowing.times import MAX
 
 LAST = hidden("last")
-
-
-class ClosedSessionsEngine:
-    name = "closed sessions"
-
-    def __init__(self, program: Program) -> None:
-        self._program, self._fold = program, present(fold_of(program), "the planner checked")
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self._program, self._fold, store).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        return _Batch(self._program, self._fold, HeldWrites(store)).held(wanted)
-
-
-def refusal(program: Program) -> str | None:
-    return common_refusal(program)
 
 
 def rule_of(program: Program) -> ClosedSessionWindows:
@@ -106,8 +87,9 @@ def punctual_rows(batch: OrderedBatch[Program], missed: MissedWindows, rows: pa.
 
 
 class _Batch(ColumnarBatch):
-    def __init__(self, program: Program, fold: GroupedFold, store: BlobStore) -> None:
-        super().__init__(program, fold, store)
+    def __init__(self, engine: ClosedSessionsEngine, store: BlobStore) -> None:
+        super().__init__(engine, engine.fold, store)
+        program = self.program
         self._rule, self._groups = rule_of(program), group_columns(program)
         kept = dict.fromkeys([*program.key_columns, *program.values, *self._rule.columns, TIME])
         self._kept = list(kept)
@@ -249,3 +231,23 @@ class _Batch(ColumnarBatch):
 
     def _summary(self, held: pa.Table) -> PageSummary:
         return PageSummary(int(self._ends(held[START].to_numpy(), held[LAST].to_numpy()).min()) - 1, held.num_rows)
+
+
+class ClosedSessionsEngine(WindowsEngine):
+    name = "closed sessions"
+    reason = "rows that the watermark has passed are cut into sessions, all keys at once"
+    state = "a sort buffer, and hash pages: open sessions with their partial aggregates, by a hash of the key"
+    holds: ClassVar = {"b": "rows that wait", "p": "open sessions"}
+    batch = _Batch
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.fold = present(fold_of(program), "the planner checked")
+
+    @classmethod
+    def serves(cls, program: Program) -> bool:
+        return isinstance(program.spec.assigner, ClosedSessionWindows)
+
+    @classmethod
+    def refusal(cls, program: Program) -> str | None:
+        return common_refusal(program)

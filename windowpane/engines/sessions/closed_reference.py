@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
-from windowpane.engines.batch.driver import BatchEngine, Left, OrderedBatch
+from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.missed_windows import MissedWindows
@@ -21,6 +21,7 @@ from windowpane.engines.program import LATE, Program, Upstream
 from windowpane.engines.row.reference import AddedColumns
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.kernels.keys.key_codes import plain_key
@@ -32,7 +33,7 @@ from windowpane.state.keyed import KeyedState
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import TimerQueue
-from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT
+from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
 from windowpane.windowing.windows import TimeWindow
 
 WAITING, OPEN = "waiting", "open"
@@ -51,8 +52,9 @@ class Session(NamedTuple):
 
 
 class _Batch(OrderedBatch[Program]):
-    def __init__(self, program: Program, store: BlobStore) -> None:
-        super().__init__(program, store)
+    def __init__(self, engine: BucketEngine[Program], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        program = self.program
         self._pages = SortedPages(store, "s")
         self._state = KeyedState(self._pages)
         if self.header.added:
@@ -157,8 +159,13 @@ class _Batch(OrderedBatch[Program]):
         return Left(open_windows, self._pages.byte_size, self.is_source and not len(self._pages))
 
 
-class ClosedSessionsReferenceEngine(BatchEngine[Program]):
-    """Runs any program of closed sessions, one row at a time."""
-
+class ClosedSessionsReferenceEngine(BucketEngine[Program]):
     name = "closed sessions reference"
+    reason = "the reference cuts the rows of a key one by one"
+    state = "sorted pages: rows that wait and open sessions, by key"
+    holds: ClassVar = {"s": "rows that wait and open sessions, by key"}
     batch = _Batch
+
+    @classmethod
+    def serves(cls, program: Program) -> bool:
+        return isinstance(program.spec.assigner, ClosedSessionWindows)

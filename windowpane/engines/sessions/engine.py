@@ -12,61 +12,31 @@ held before is then what it last emitted, so retractions need nothing else to be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import common_refusal, fold_of, folding_combiner, with_encoded_keys
 from windowpane.engines.common.evicting import refinement_refusal
-from windowpane.engines.common.held_panes import Wanted
+from windowpane.engines.common.held_panes import WindowsEngine
 from windowpane.engines.panes.standings import standings_refusal
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.sessions.batch import SessionBatch
 from windowpane.engines.sessions.called import CalledSessions
 from windowpane.engines.sessions.evictions import Evictions, eviction_refusal
 from windowpane.engines.sessions.merging import Arrivals
 from windowpane.engines.sessions.step import SessionStep
 from windowpane.engines.sessions.windows import SessionRule, row_windows
+from windowpane.engines.spec import Combining
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.memory import HeldWrites
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
 _WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))
 """Rows a piece must have on average to be worth making: pieces have more columns than rows, and are sorted once more."""
-
-
-class SessionsEngine:
-    name = "sessions"
-
-    def __init__(self, program: Program) -> None:
-        self.folding, self._calls_trigger = SessionFolding(program), rule_refusal(program) is not None
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return self._batch(store).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """List the open sessions."""
-        return self._batch(HeldWrites(store)).held(wanted)
-
-    def _batch(self, store: BlobStore) -> SessionBatch | CalledSessions:
-        folding = self.folding
-        if self._calls_trigger:
-            return CalledSessions(folding.program, folding.fold, store)
-        return SessionBatch(folding.program, folding.fold, folding.step, store, folding.evictions)
-
-
-def refusal(program: Program) -> str | None:
-    spec, refused = program.spec, rule_refusal(program)
-    if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
-        return f"{type(spec.assigner).__name__} makes no sessions"
-    if refused is None or (called := _calling_refusal(program)) is None:
-        return None
-    return refused if spec.fires_at_window_end or spec.fires_each_batch else called
 
 
 def rule_refusal(program: Program) -> str | None:
@@ -126,3 +96,34 @@ class SessionFolding:
         rows = with_encoded_keys(self.program, rows)
         merging = self.step.merging(Arrivals(rows, *row_windows(self.program, rows, 0)))
         return self.step.fold(merging) if self.step.rows_a_piece(merging) >= _WORTH_FOLDING.value else rows
+
+
+class SessionsEngine(WindowsEngine):
+    name = "sessions"
+    reason = "sessions of built-in aggregates are islands of rows and open sessions"
+    state = "hash pages: open sessions with their partial aggregates, with an evictor their elements, by a hash of the key"
+    holds: ClassVar = {"p": "open sessions", "w": "emitted panes"}
+    combining = Combining(combiner, combining_refusal)
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.folding, self._calls_trigger = SessionFolding(program), rule_refusal(program) is not None
+
+    @classmethod
+    def refusal(cls, program: Program) -> str | None:
+        spec, refused = program.spec, rule_refusal(program)
+        if type(spec.assigner) not in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
+            return f"{type(spec.assigner).__name__} makes no sessions"
+        if refused is None or (called := _calling_refusal(program)) is None:
+            return None
+        return refused if spec.fires_at_window_end or spec.fires_each_batch else called
+
+    @classmethod
+    def explains(cls, program: Program) -> bool:
+        return program.spec.merges
+
+    def open(self, store: BlobStore) -> SessionBatch | CalledSessions:
+        folding = self.folding
+        if self._calls_trigger:
+            return CalledSessions(self, folding.fold, store)
+        return SessionBatch(self, folding.fold, folding.step, store, folding.evictions)

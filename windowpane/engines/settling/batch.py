@@ -13,6 +13,7 @@ from windowpane.engines.common.arrival import ordered
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.rows import python_rows, refuse_missing_times
 from windowpane.engines.settling.program import SettlingProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.state.blob_store import BlobStore
@@ -20,9 +21,9 @@ from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES
 
 
 class SettlingBatch(OrderedBatch[SettlingProgram]):
-    def __init__(self, program: SettlingProgram, store: BlobStore) -> None:
-        super().__init__(program, store)
-        self._buffer = SortBuffer(store, "b", None, (), program.waiting)
+    def __init__(self, engine: BucketEngine[SettlingProgram], store: BlobStore) -> None:
+        super().__init__(engine, store)
+        self._buffer = SortBuffer(store, "b", None, (), self.program.waiting)
 
     def work(self, tables: list[pa.Table]) -> None:
         changes = ordered(tables)

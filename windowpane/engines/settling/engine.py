@@ -6,15 +6,17 @@ the watermark is in the header.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.nested_keys.writing import hashable_keys
 from windowpane.engines.rows import python_rows
 from windowpane.engines.settling.batch import SettlingBatch
 from windowpane.engines.settling.program import SettlingProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import AbsentInsertError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes
@@ -38,6 +40,9 @@ class _Batch(SettlingBatch):
         return changes.take(pa.array(staying[stable_order(times)])).drop_columns([CHANGE_TYPE])
 
 
-class SettlingEngine(BatchEngine[SettlingProgram]):
+class SettlingEngine(BucketEngine[SettlingProgram]):
     name = "settling"
+    reason = "changes of equal rows are counted all at once"
+    state = "a sort buffer: changes that wait for the watermark"
+    holds: ClassVar = {"b": "changes that wait"}
     batch = _Batch

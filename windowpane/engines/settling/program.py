@@ -11,25 +11,20 @@ the changelog makes, as far as the watermark says that it is final. A change at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import late_schema
-from windowpane.engines.changes import Description
-from windowpane.engines.program import Upstream
+from windowpane.engines.program import BucketProgram
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 @dataclass(frozen=True)
-class SettlingProgram:
+class SettlingProgram(BucketProgram):
     keys: tuple[str, ...]  # the columns that say in which bucket a row is: equal rows meet
     columns: pa.Schema  # names and types of all columns of rows
-    upstream: Upstream = Upstream.SOURCE  # where changes come from
-    engine: str = "settling reference"
-    engine_reason: str = ""
-    description: Description = field(default_factory=dict, compare=False)  # what a restart compares
 
     @property
     def main_schema(self) -> pa.Schema:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyarrow as pa
 
-from windowpane.engines.batch.driver import BatchEngine
 from windowpane.engines.rows import python_rows
 from windowpane.engines.settling.batch import SettlingBatch
 from windowpane.engines.settling.program import SettlingProgram
+from windowpane.engines.spec import BucketEngine
 from windowpane.errors import AbsentInsertError
 from windowpane.hidden_columns import TIME
 from windowpane.state.codec import encode_key
@@ -31,6 +33,9 @@ class _Batch(SettlingBatch):
         return changes.take(pa.array([place for _, place in staying], pa.int64())).drop_columns([CHANGE_TYPE])
 
 
-class SettlingReferenceEngine(BatchEngine[SettlingProgram]):
+class SettlingReferenceEngine(BucketEngine[SettlingProgram]):
     name = "settling reference"
+    reason = "the reference counts one change after the other"
+    state = "a sort buffer: changes that wait for the watermark"
+    holds: ClassVar = {"b": "changes that wait"}
     batch = _Batch

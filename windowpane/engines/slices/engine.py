@@ -11,6 +11,7 @@ There are no timers: the windows of a slice follow from its start, and a window 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,54 +20,22 @@ from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import common_refusal, fold_of, with_plain_keys
 from windowpane.engines.common.columnar_batch import ColumnarBatch
-from windowpane.engines.common.held_panes import PaneTables, Wanted
+from windowpane.engines.common.held_panes import PaneTables, Wanted, WindowsEngine
 from windowpane.engines.common.slicing import slices_of, slicing_refusal, staggered
 from windowpane.engines.messages import Message, Partials, Positions, Rows, tables_of
 from windowpane.engines.program import Program
-from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.engines.slices.each_refinement import EachRefinement
-from windowpane.engines.slices.folding import SliceFolding
+from windowpane.engines.slices.folding import SliceFolding, combiner
 from windowpane.engines.slices.merging import merged_windows
+from windowpane.engines.spec import Combining
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.state.blob_store import BlobStore
-from windowpane.state.memory import HeldWrites
 from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
 _TOUCHED = hidden("touched")
-
-
-class SlicesEngine:
-    """Runs what ``refusal`` does not refuse."""
-
-    name = "slices"
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.folding = SliceFolding(program)
-        self.refines_each = program.spec.refines_each
-
-    def run(self, store: BlobStore, rows: Sequence[pa.Table], clock: Clock) -> BucketOutput:
-        return _Batch(self, store).run(rows, clock)
-
-    def held(self, store: BlobStore, wanted: Wanted) -> Iterator[pa.Table]:
-        """List what windows hold, those that end first in front."""
-        return _Batch(self, HeldWrites(store)).held(wanted)
-
-
-def refusal(program: Program) -> str | None:
-    spec = program.spec
-    if slices_of(spec.assigner) is None:
-        return f"{type(spec.assigner).__name__} has no shared slices"
-    if not spec.fires_at_window_end:
-        return f"{type(spec.trigger).__name__} fires key by key"
-    if spec.evictor is not None:
-        return "an evictor needs every row"
-    if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
-        return "a function on tables of many keys would see several firings of a key at once"
-    return common_refusal(program)
 
 
 def combining_refusal(program: Program) -> str | None:
@@ -79,7 +48,7 @@ def combining_refusal(program: Program) -> str | None:
 
 class _Batch(ColumnarBatch):
     def __init__(self, engine: SlicesEngine, store: BlobStore) -> None:
-        super().__init__(engine.program, engine.folding.fold, store)
+        super().__init__(engine, engine.folding.fold, store)
         self._engine = engine
         self._log = SegmentLog(store, "s")
         self._at_end = SegmentLog(store, "a")
@@ -283,6 +252,37 @@ class _Batch(ColumnarBatch):
         following = None if self.is_event_time else min(ends, default=None)
         size = self._log.byte_size + self._at_end.byte_size
         return self.left(len(ends), size, not ends and not self._log.segments(), following)
+
+
+class SlicesEngine(WindowsEngine):
+    name = "slices"
+    reason = "windows of fixed size over built-in aggregates share slices"
+    state = "a segment log: partial aggregates by slice and key"
+    holds: ClassVar = {"s": "partials by slice", "a": "partials of windows that end now"}
+    combining = Combining(combiner, combining_refusal, folds_punctual=True, folds_ordered=True)
+    batch = _Batch
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.folding = SliceFolding(program)
+        self.refines_each = program.spec.refines_each
+
+    @classmethod
+    def refusal(cls, program: Program) -> str | None:
+        spec = program.spec
+        if slices_of(spec.assigner) is None:
+            return f"{type(spec.assigner).__name__} has no shared slices"
+        if not spec.fires_at_window_end:
+            return f"{type(spec.trigger).__name__} fires key by key"
+        if spec.evictor is not None:
+            return "an evictor needs every row"
+        if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
+            return "a function on tables of many keys would see several firings of a key at once"
+        return common_refusal(program)
+
+    @classmethod
+    def explains(cls, program: Program) -> bool:
+        return not program.spec.merges and program.spec.assigner.has_ends
 
 
 def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:

@@ -20,8 +20,7 @@ from windowpane.engines.join.program import JoinProgram, JoinSide
 from windowpane.engines.join.windows import corrects_on_columns
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.patterns.program import PatternProgram
-from windowpane.engines.program import Program
-from windowpane.engines.registry import AnyProgram
+from windowpane.engines.program import BucketProgram, Program
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.engines.settling.program import SettlingProgram
 from windowpane.planning.description.values import read, read_columns, read_type, written, written_columns, written_type
@@ -33,12 +32,12 @@ from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec
 from windowpane.windowing.spec import WindowSpec
 
 
-def _described(kind: str, program: AnyProgram, **parts: JsonValue) -> Description:
+def _described(kind: str, program: BucketProgram, **parts: JsonValue) -> Description:
     named = {name.replace("_", " "): part for name, part in parts.items()}
     return {"kind": kind, "format": FORMAT, "engine": program.engine, **named}
 
 
-def read_back(description: Description) -> AnyProgram:
+def read_back(description: Description) -> BucketProgram:
     """Return the program that a description is of; it takes its rows from a source, and has no late output.
 
     Raises:
@@ -398,7 +397,7 @@ def _filling(parts: Description) -> FillingProgram:
     more = parts["resolved"]
     return FillingProgram(
         keys=tuple(parts["keys"]),
-        main_schema=read_columns(more["results"]),
+        results=read_columns(more["results"]),
         size=parts["size"],
         step=parts["step"],
         limit=parts["until"],
@@ -472,7 +471,7 @@ def _patterns(parts: Description) -> PatternProgram:
     )
 
 
-_READERS: dict[str, Callable[[Description], AnyProgram]] = {
+_READERS: dict[str, Callable[[Description], BucketProgram]] = {
     "windows": _windows,
     "over": _over,
     "join": _join,

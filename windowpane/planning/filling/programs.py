@@ -66,7 +66,7 @@ def compile_filling(program: Program, plan: FillingPlan, spelled: Mapping[str, V
         constants |= {name: value for name, value in _of_no_rows(program).items() if name in rest and value is not None}
     filling = FillingProgram(
         keys=tuple(program.keys.names),
-        main_schema=program.main_schema,
+        results=program.main_schema,
         size=size,
         step=step,
         limit=plan.windows(size, step),

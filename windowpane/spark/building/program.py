@@ -15,9 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane import pickles
-from windowpane.engines.program import MAIN, WINDOW_END
+from windowpane.engines.program import MAIN, WINDOW_END, BucketProgram
 from windowpane.engines.protocol import COUNTERS, Engine
-from windowpane.engines.registry import AnyProgram
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError, present
 from windowpane.guidance import instead_of_argument
 from windowpane.hidden_columns import TIME
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Operator:
-    program: AnyProgram  # what its engine runs
+    program: BucketProgram  # what its engine runs
     reads: OperatorInput  # where its rows come from, encoded for its buckets
     behind: int = 0  # microseconds by which its watermark stays behind that of the source
     # the state that it begins with, as a static DataFrame of ``bounded.STATE``; ``None`` where it begins empty

@@ -23,8 +23,7 @@ from pyspark.sql import types as T
 
 from windowpane.arrays.values import JsonValue
 from windowpane.engines.changes import Accepts, Change, Incomplete, Outcome, Verdict, Way
-from windowpane.engines.program import Program
-from windowpane.engines.registry import AnyProgram
+from windowpane.engines.program import BucketProgram, Program
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.changing import Behind, Held, Report, check, continued, differs
 from windowpane.planning.engines import engine_of
@@ -108,7 +107,7 @@ def _compared(
     before: dict[str, JsonValue] | None,
     cut: Cut | None,
     incomplete: Incomplete,
-) -> tuple[list[tuple[AnyProgram, Held | None]], list[Report]]:
+) -> tuple[list[tuple[BucketProgram, Held | None]], list[Report]]:
     """Return each program as it goes on, with what the checkpoint holds of it, and what that changes."""
     operators = _operators(built)
     if committed < 0:
@@ -123,7 +122,7 @@ def _compared(
     if before is not None and any(held is not None and differs(operator.program, held) for held, (_, operator) in pairs):
         in_state = _in_order(_from_state(spark, checkpoint), operators)
         known = [_counted(held, counted) for held, counted in zip(known, in_state, strict=True)]
-    going_on: list[tuple[AnyProgram, Held | None]] = []
+    going_on: list[tuple[BucketProgram, Held | None]] = []
     reports: list[Report] = []
     earlier = [_held(entry["operators"]) for entry in programs_of(spark, checkpoint) if entry["batch"] <= committed]
     for number, ((_, operator), held) in enumerate(zip(operators, known, strict=True)):
@@ -161,7 +160,7 @@ def _timed(held: Held, operator: Operator, watermark: int | None, earlier: Seque
     return replace(held, watermark=watermark * 1000 - 1, latest=(watermark + 1) * 1000 + max(known))
 
 
-def _untold(report: Report, going_on: AnyProgram | None, program: AnyProgram) -> Report:
+def _untold(report: Report, going_on: BucketProgram | None, program: BucketProgram) -> Report:
     """Return the report of a program that comes before others by way of its DataFrame.
 
     A cut is refused, since its rows would have to come whole; so is, on Spark Connect, what its tasks have to be told of.
@@ -179,7 +178,7 @@ def _is_more(change: Change) -> bool:
     return change.outcome.verdict is Verdict.ACCEPT or change.part.startswith("call ")
 
 
-def _generations(program: AnyProgram, held: Held | None) -> list[list[JsonValue]]:
+def _generations(program: BucketProgram, held: Held | None) -> list[list[JsonValue]]:
     """Return the descriptions of a program and of those before it, each with where its windows begin."""
     own = json.loads(json.dumps(program.description))
     if not isinstance(program, Program):
@@ -192,14 +191,14 @@ def _held(operators: Sequence[JsonValue]) -> list[Held | None]:
     return [Held(tuple((was, begins) for was, begins in generations)) for generations in operators]
 
 
-def _with_programs(built: BuiltProgram, programs: Sequence[AnyProgram]) -> BuiltProgram:
+def _with_programs(built: BuiltProgram, programs: Sequence[BucketProgram]) -> BuiltProgram:
     """Return a built program whose own operators run these, the last of ``programs``; rows arrive whole where old windows end."""
     own = programs[len(programs) - len(built.operators) :]
     operators = tuple(map(_with_program, built.operators, own))
     return built if all(map(lambda one, other: one is other, operators, built.operators)) else replace(built, operators=operators)
 
 
-def _with_program(operator: Operator, program: AnyProgram) -> Operator:
+def _with_program(operator: Operator, program: BucketProgram) -> Operator:
     if program is operator.program:
         return operator
     reads = operator.reads

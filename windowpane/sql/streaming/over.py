@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.engines.over.close import OverCloseEngine, OverCloser, refusal
+from windowpane.engines.over.close import OverCloseEngine, OverCloser
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock as EngineClock
@@ -165,7 +165,7 @@ class ClosingOver(OnBlobs):
         self._node, self._storage = node, storage
         self._blobs = blobs
         program = closing_program(node, storage)
-        refused = refusal(program)
+        refused = OverCloseEngine.refusal(program)
         if refused is not None:
             raise InvalidSpecError(f"OVER with EMIT ON WINDOW CLOSE: {refused}. Leave out EMIT ON WINDOW CLOSE.")
         self._engine = OverCloseEngine(program)
