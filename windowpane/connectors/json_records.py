@@ -1,8 +1,8 @@
 r"""Records of Avro and Protocol Buffers as JSON documents: how SQL reads them, whose columns take fields by name.
 
 Numbers are numbers, but a decimal is the text of one, which loses no digit; an instant, a date and a time are texts of ISO 8601,
-bytes are text with an escape (``\x61``) a byte, a map is an object. So a record and a document of JSON with the same fields are
-one row.
+bytes are text as PostgreSQL writes them (``\x6162``), a map is an object. So a record and a document of JSON with the same fields
+are one row.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _plain(value: Value) -> JsonValue:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, bytes):
-        return "".join(f"\\x{each:02X}" for each in value)
+        return f"\\x{value.hex()}"
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, Mapping):

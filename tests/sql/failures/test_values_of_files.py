@@ -47,6 +47,14 @@ VALUES = [
     ("jsonb", "[1, 2.50]", "[1, 2.5]"),
     ("text[]", '["2024-01-01T00:00:00Z"]', "{2024-01-01T00:00:00Z}"),
     ("text[]", '[{"a":1}]', '{"{\\"a\\":1}"}'),
+    ("bytea", '"\\\\x6162"', "\\x6162"),  # PostgreSQL's, and RisingWave's, way to write bytes
+    ("bytea", '"ab"', "\\x6162"),
+    ("bytea", '"\u00e9"', "\\xc3a9"),
+    ("bytea", '"\\\\x6"', None),
+    ("boolean", '"on"', "t"),  # as PostgreSQL reads it
+    ("boolean", '" tru "', "t"),
+    ("boolean", "0", "f"),
+    ("interval", '"P1Y2M3DT4H"', "1 year 2 mons 3 days 04:00:00"),
     ("int", "true", None),
     ("boolean", "2", None),
 ]

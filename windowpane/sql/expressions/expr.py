@@ -37,6 +37,7 @@ from windowpane.sql.expressions.types import (
     numeric,
 )
 from windowpane.sql.numerics.conversions import (
+    OF_TEXT,
     declared_numeric,
     literal_sql,
     literal_type,
@@ -321,14 +322,7 @@ def _listed(items: array_text.Items, kind: SqlType) -> Expr:
     return Expr(f"CAST([{', '.join(listed)}] AS {kind.duckdb})", kind)
 
 
-_OF_TEXT = {
-    BYTEA: "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)",
-    JSONB: "CAST(windowpane_jsonb({0}) AS JSON)",
-    INTERVAL: "windowpane_interval_of(windowpane_interval_parts({0}))",
-    BOOLEAN: "windowpane_boolean({0})",
-    TIME: "CAST(windowpane_clock({0}, 'time') AS TIME)",
-}
-"""What a text means as a value of a type; as bytes those its hexadecimal digits or its escapes mean, or its own."""
+_OF_TEXT = {**OF_TEXT, JSONB: "CAST(windowpane_jsonb({0}) AS JSON)"}
 
 
 def if_kept(condition: Expr, value: Expr) -> Expr:

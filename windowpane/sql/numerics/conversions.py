@@ -6,9 +6,12 @@ import re
 from decimal import Decimal
 
 from windowpane.sql.expressions.types import (
+    BOOLEAN,
+    BYTEA,
     DATE,
     DIGITS,
     EXACT_PLACES,
+    INTERVAL,
     TIME,
     SqlType,
     as_numeric,
@@ -21,6 +24,14 @@ from windowpane.sql.expressions.types import (
 )
 from windowpane.sql.numerics.kernels import called, parse
 from windowpane.sql.numerics.placing import exact, rounded
+
+OF_TEXT = {
+    BYTEA: "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)",
+    INTERVAL: "windowpane_interval_of(windowpane_interval_parts({0}))",
+    BOOLEAN: "windowpane_boolean({0})",
+    TIME: "CAST(windowpane_clock({0}, 'time') AS TIME)",
+}
+"""What a text means as a value of a type; as bytes those its hexadecimal digits or its escapes mean, or its own."""
 
 _TEXTS = ("VARCHAR", "STRING", "LARGE_STRING", "STRING_VIEW")
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?(\d+)\)")
@@ -51,6 +62,8 @@ def _fits(one: SqlType, kind: SqlType) -> bool:
 def taken(sql: str, held: str, kind: SqlType) -> str:
     """Return a column of a source as a value of a type: none is rounded to a whole number, and no word behind a time ignored.
 
+    A text means what it does where SQL casts it: DuckDB reads bytes, booleans and intervals in ways of its own.
+
     Args:
         sql: the column.
         held: its type, as DuckDB or Arrow names it; empty where nobody knows it yet.
@@ -58,6 +71,8 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
     """
     if kind.name == "numeric":
         return _taken_numeric(sql, held, kind)
+    if held in _TEXTS and kind in OF_TEXT:
+        return OF_TEXT[kind].format(sql)
     value = f"CAST({sql} AS {kind.duckdb})"
     if kind == TIME or is_instant(kind):
         read = _taken_time(f"CAST({sql} AS VARCHAR)", kind)

@@ -80,8 +80,10 @@ def _micros(interval: str) -> str:
 def _date_bin(size: Expr, value: Expr, origin: Expr) -> Expr:
     kind = bound_type(value.type)
     size, value, origin = _size(size), convert(value, kind), convert(origin, kind)
-    template = floor_sql(micros_sql("{0}"), _micros("{1}"), micros_sql("{2}"))
-    start = build(kind, instant_sql(template, kind), value, size, origin)
+    floor = instant_sql(floor_sql(micros_sql("{0}"), _micros("{1}"), micros_sql("{2}")), kind)
+    # Infinity is its own bin, as in PostgreSQL.
+    template = f"CASE WHEN isinf({{0}}) AND {{1}} IS NOT NULL AND {{2}} IS NOT NULL THEN {{0}} ELSE {floor} END"
+    start = build(kind, template, value, size, origin)
     return rising(start, value) if start.columns == value.columns else start
 
 
