@@ -33,7 +33,7 @@ def taken_out(store: BlobStore, keys: Sequence[str], was: Description, now: Desc
 
     All have ``FILLED``, and ``STANDING`` if a trigger was called that goes on with them.
     """
-    index = None if all(was[part] == now[part] for part in _FORMED_BY) else store.get("p.i")
+    index = None if all(was.get(part) == now.get(part) for part in _FORMED_BY) else store.get("p.i")
     if index is None:
         return None
     rows = _of_pages(store) if kind_of(index) == _IN_PAGES else _of_panes(store, keys)
