@@ -11,9 +11,9 @@ import pytest
 
 import windowpane as wp
 from windowpane.engines.batch.late_rows import DROPPED
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.grouping import CoGroup
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.errors import (
@@ -62,7 +62,7 @@ class Bucket:
         arrays = [pa.array(each, kind.type) for each, kind in zip(values, columns, strict=True)]
         table = pa.table(arrays, schema=columns).append_column(TIME, pa.array(times, pa.int64()))
         table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
-        return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side)
+        return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side=side)
 
 
 def test_a_pair_that_fails_the_condition_is_none():

@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowpane.errors import present
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.state.memory import MemoryBlobStore
 
@@ -36,9 +37,9 @@ def held(pages: HashPages, most: int = 4) -> dict[int, int]:
         table = pages.read(position)
         assert table is not None
         assert 0 < table.num_rows <= most
-        assert pages.rows_of(position) == table.num_rows
         assert set(pages.locate(hashes(table)).tolist()) == {position}
         found |= dict(zip(table["hash"].to_pylist(), table["due"].to_pylist(), strict=True))
+    assert pages.rows == sum(present(pages.read(position), "it was read").num_rows for position in range(len(pages)))
     return found
 
 
@@ -77,7 +78,7 @@ def test_rows_that_share_one_hash_share_a_page_of_any_size():
     table = pa.concat_tables([rows({5: 1})] * 9 + [rows({3: 1, 8: 1})])
     pages.write(0, table)
     pages.commit()
-    sizes = [pages.rows_of(position) for position in range(len(pages))]
+    sizes = [present(pages.read(position), "it was written").num_rows for position in range(len(pages))]
     assert max(sizes) == 9, "the others stand apart"
     assert sum(sizes) == 11
 
@@ -108,8 +109,6 @@ def test_a_run_of_pages_is_replaced_by_a_few_large_ones_and_cut_again_by_small_c
     change(opened(store), dict.fromkeys(range(40), 1))
     pages = opened(store)
     assert len(pages) >= 10
-    assert pages.is_dense(10)
-    assert not pages.is_dense(9)
     pages.replace(range(len(pages)), rows(dict.fromkeys(range(38), 2)))
     pages.commit()
     assert len(pages) < 10
@@ -119,6 +118,25 @@ def test_a_run_of_pages_is_replaced_by_a_few_large_ones_and_cut_again_by_small_c
     held_then = held(opened(store), 16)
     assert held_then[7] == 5
     assert len(opened(store)) > len(pages)
+
+
+def test_many_rows_meet_all_pages_at_once_and_few_those_of_theirs():
+    store = MemoryBlobStore()
+    change(opened(store), dict.fromkeys(range(40), 1))
+    pages, met, asked = opened(store), list[int](), list[int]()
+
+    def step(found: pa.Table | None, numbers: np.ndarray) -> None:
+        met.append(present(found, "there are pages").num_rows)
+
+    def hashes_of(arriving: int) -> np.ndarray:
+        asked.append(arriving)
+        return hashes(rows(dict.fromkeys(range(arriving), 1)))
+
+    pages.each(10, lambda: hashes_of(10), 0, 1000, step)
+    assert (met, asked) == ([40], [])
+    pages.each(9, lambda: hashes_of(9), 0, 1000, step)
+    assert asked == [9]
+    assert 9 <= sum(met[1:]) < 40
 
 
 def test_part_of_the_pages_may_be_replaced():

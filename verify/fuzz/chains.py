@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 import windowpane as wp
 from verify.fuzz.outcome import Outcome, differences_of, raised
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.deduplication.program import Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.over.program import Emit
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.program import MAIN, BucketProgram, Upstream
@@ -196,7 +196,7 @@ class _Run:
 
     def given(self, rows: pa.Table) -> list[pa.Table]:
         """Return rows as the engine takes them: those of a join are both of its sides."""
-        return [tagged(rows, side) for side in SIDES] if isinstance(self.program, JoinProgram) else [rows]
+        return [tagged(rows, side=side) for side in SIDES] if isinstance(self.program, JoinProgram) else [rows]
 
     def handed_on(self, output: BucketOutput) -> pa.Table:
         """Return what it has emitted as the next one takes it."""

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
@@ -196,7 +196,7 @@ def table_of(program: JoinProgram, side: Side, rows: list[dict[str, Any]]) -> pa
     schema = pa.schema([*program.sides[side].columns, pa.field(TIME, pa.int64())])
     table = pa.Table.from_pylist(rows, schema)
     table = table.append_column(PARTITION, pa.array([0] * len(rows), pa.int32()))
-    return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side)
+    return tagged(table.append_column(POSITION, pa.array(range(len(rows)), pa.int64())), side=side)
 
 
 def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:

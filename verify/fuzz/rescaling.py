@@ -20,10 +20,10 @@ from verify.fuzz.faults import Given, on_reference
 from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.buckets import bucket_numbers
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.sides import side_of
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.protocol import BucketOutput
@@ -125,7 +125,7 @@ def _keys(program: Any, part: pa.Table) -> list[str]:
     if isinstance(program, OverProgram):
         return list(program.spec.partition_by)
     if isinstance(program, JoinProgram):
-        return list(program.left.keys if side_of(part) == "left" else program.right.keys)
+        return list(program.left.keys if tag(part, "side") == "left" else program.right.keys)
     return list(
         program.keys
         if isinstance(program, PatternProgram | DeduplicationProgram | FillingProgram | SettlingProgram)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.aggregates.collections import ColumnarList
-from windowpane.arrays.columns import flat, padded, structs
+from windowpane.arrays.columns import flat, padded, replaced, structs
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.aggregates.protocol import SegmentAggregate
 from windowpane.kernels.segments import Segments
@@ -56,4 +56,4 @@ class KeptRows(ColumnarList):
         kept = Lists.of(partials[self.columns[0]])
         rows = padded(pa.Table.from_struct_array(kept.values), pa.schema([types.field(slot) for slot in self.slots]))
         lists = Lists(self.values_of(rows), kept.offsets).to_arrow()
-        return partials.set_column(partials.column_names.index(self.columns[0]), self.columns[0], lists)
+        return replaced(partials, self.columns[0], lists)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -45,3 +45,28 @@ def text_bounds(values: pa.LargeBinaryArray) -> Integers:
 def replaced(table: pa.Table, name: str, column: object) -> pa.Table:
     """Return a table with another column under a name that it has."""
     return table.set_column(table.column_names.index(name), name, column)
+
+
+def with_columns(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
+    """Return a table with these columns: each in place of the one of its name, or behind all others."""
+    for name, column in columns.items():
+        table = replaced(table, name, column) if name in table.column_names else table.append_column(name, column)
+    return table
+
+
+def side_by_side(table: pa.Table, other: pa.Table) -> pa.Table:
+    """Return the columns of a table, then those of another one."""
+    return pa.table([*table.columns, *other.columns], names=[*table.column_names, *other.column_names])
+
+
+def split(rows: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
+    """Return (value, its rows without the column) for each value of an int64 column, in order; rows keep theirs."""
+    if not rows.num_rows:
+        return []
+    values, body = rows[column].to_numpy(), rows.drop_columns([column])
+    if (values[1:] < values[:-1]).any():
+        order = np.argsort(values, kind="stable")
+        values, body = values[order], body.take(pa.array(order))
+    firsts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    spans = zip(values[firsts].tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(values)], strict=True)
+    return [(value, body.slice(first, end - first)) for value, first, end in spans]

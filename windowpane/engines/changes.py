@@ -220,12 +220,13 @@ ANOTHER_STATE = "its state cannot be read by the new program"
 _LISTS = "rows in state have NULL in it"
 
 
-def _refuse(was: Description, now: Description, before: object, after: object) -> Outcome:
-    return Outcome(Verdict.REFUSED, ANOTHER_STATE)
+def _always(verdict: Verdict, effect: str) -> Callable[..., Outcome]:
+    """Return the rule whose outcome depends on nothing."""
+    return lambda *parts: Outcome(verdict, effect)
 
 
-def _free(was: Description, now: Description, before: object, after: object) -> Outcome:
-    return Outcome(Verdict.SAFE, "the state does not depend on it")
+_refuse: Rule = _always(Verdict.REFUSED, ANOTHER_STATE)
+_free: Rule = _always(Verdict.SAFE, "the state does not depend on it")
 
 
 def _columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -417,18 +418,9 @@ def _fewer_columns(was: Description, now: Description, before: JsonValue, after:
     return Outcome(Verdict.SAFE, "it is left out of all results")
 
 
-def _within(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-    return Outcome(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
-
-
-def _filled(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-    return Outcome(
-        Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts"
-    )
-
-
-def _another_pattern(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-    return Outcome(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
+_within = _always(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
+_filled = _always(Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts")
+_another_pattern = _always(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
 
 
 def _columns_of_patterns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -564,11 +556,7 @@ def _holds_elements(description: Description) -> bool:
     return description["engine"] in ("reference", "row")
 
 
-def _refuse_calls(was: Description, now: Description) -> Outcome:
-    return Outcome(Verdict.REFUSED, "its state holds other calls")
-
-
-_REFUSED_CALLS = CallRules(_refuse_calls, _refuse_calls, _refuse_calls)
+_REFUSED_CALLS = CallRules(*[_always(Verdict.REFUSED, "its state holds other calls")] * 3)
 CALL_RULES: Mapping[str, CallRules] = {
     "windows": CallRules(
         _calls_of_windows(Verdict.ACCEPT, "NULL in results of windows that began before"),
@@ -577,8 +565,9 @@ CALL_RULES: Mapping[str, CallRules] = {
         _retyped,
     ),
     "over": CallRules(
-        lambda was, now: Outcome(Verdict.ACCEPT, "its frames hold the rows that are in state"),
-        lambda was, now: Outcome(Verdict.SAFE, "it is left out of all results"),
-        lambda was, now: Outcome(Verdict.SAFE, "it is known by what it computes"),
+        _always(Verdict.ACCEPT, "its frames hold the rows that are in state"),
+        _always(Verdict.SAFE, "it is left out of all results"),
+        _always(Verdict.SAFE, "it is known by what it computes"),
     ),
 }
+"""By kind of program; calls of any other kind are refused."""

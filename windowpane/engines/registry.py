@@ -46,49 +46,26 @@ from windowpane.engines.settling.reference import SettlingReferenceEngine
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import BucketEngine
 
-Engines = Sequence[type[BucketEngine[Any]]]
-
-WINDOW_ENGINES: Final[Engines] = (
-    SlicesEngine,
-    SessionsEngine,
-    PanesEngine,
-    RowEngine,
-    ClosedSessionsEngine,
-    ClosedSessionsReferenceEngine,
-    ReferenceEngine,
-)
-OVER_ENGINES: Final[Engines] = (OverUpdateEngine, OverCloseEngine, OverReferenceEngine)
-ROLLING_ENGINES: Final[Engines] = (RollingEngine, RollingReferenceEngine)
-LABEL_ENGINES: Final[Engines] = (
-    PointInTimeEngine,
-    WaitingLabelsEngine,
-    WaitingLabelsReferenceEngine,
-    PointInTimeReferenceEngine,
-)
-DEDUPLICATION_ENGINES: Final[Engines] = (DeduplicationEngine, DeduplicationReferenceEngine)
-FILLING_ENGINES: Final[Engines] = (FillingEngine, FillingReferenceEngine)
-SETTLING_ENGINES: Final[Engines] = (SettlingEngine, SettlingReferenceEngine)
-JOIN_ENGINES: Final[Engines] = (
-    JoinIntervalEngine,
-    JoinAsOfEngine,
-    JoinByArrivalEngine,
-    JoinWindowEngine,
-    JoinReferenceEngine,
-)
-PATTERN_ENGINES: Final[Engines] = (PatternTextEngine, PatternReferenceEngine)
-
 P = TypeVar("P", bound=BucketProgram)
 
-_BY_KIND: Final[dict[type[BucketProgram], Engines]] = {
-    Program: WINDOW_ENGINES,
-    OverProgram: OVER_ENGINES,
-    RollingProgram: ROLLING_ENGINES,
-    PointInTimeProgram: LABEL_ENGINES,
-    DeduplicationProgram: DEDUPLICATION_ENGINES,
-    FillingProgram: FILLING_ENGINES,
-    SettlingProgram: SETTLING_ENGINES,
-    JoinProgram: JOIN_ENGINES,
-    PatternProgram: PATTERN_ENGINES,
+_BY_KIND: Final[dict[type, Sequence[type[BucketEngine[Any]]]]] = {
+    Program: (
+        SlicesEngine,
+        SessionsEngine,
+        PanesEngine,
+        RowEngine,
+        ClosedSessionsEngine,
+        ClosedSessionsReferenceEngine,
+        ReferenceEngine,
+    ),
+    OverProgram: (OverUpdateEngine, OverCloseEngine, OverReferenceEngine),
+    RollingProgram: (RollingEngine, RollingReferenceEngine),
+    PointInTimeProgram: (PointInTimeEngine, WaitingLabelsEngine, WaitingLabelsReferenceEngine, PointInTimeReferenceEngine),
+    DeduplicationProgram: (DeduplicationEngine, DeduplicationReferenceEngine),
+    FillingProgram: (FillingEngine, FillingReferenceEngine),
+    SettlingProgram: (SettlingEngine, SettlingReferenceEngine),
+    JoinProgram: (JoinIntervalEngine, JoinAsOfEngine, JoinByArrivalEngine, JoinWindowEngine, JoinReferenceEngine),
+    PatternProgram: (PatternTextEngine, PatternReferenceEngine),
 }
 
 

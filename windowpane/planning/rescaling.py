@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from windowpane import pickles
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import replaced
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.batch.late_counts import LateCounts
@@ -427,7 +428,7 @@ class _Moving:
             into: PaneStore = self._layouts[number][name]
             if into.is_global:
                 shards = pa.array(into.shards(rows))
-                rows = rows.set_column(rows.column_names.index(SEGMENT), SEGMENT, shards)
+                rows = replaced(rows, SEGMENT, shards)
             into.write(rows, [])
             into.flush()
             if name == "p":

@@ -110,10 +110,6 @@ class HashPages:
     def rows(self) -> int:
         return sum(page.rows for page in self._pages)
 
-    def is_dense(self, changes: int) -> bool:
-        """Return whether so many changes, anywhere, are best made by replacing all pages."""
-        return changes * self._page_rows >= self.rows
-
     def in_order_of_due(self) -> list[int]:
         """Return the pages, those that are due first in front."""
         return sorted(range(len(self._pages)), key=lambda position: self._pages[position].due)
@@ -121,34 +117,21 @@ class HashPages:
     def size_of(self, position: int) -> int:
         return self._pages[position].size
 
-    def rows_of(self, position: int) -> int:
-        return self._pages[position].rows if self._pages else 0
+    def each(
+        self,
+        arriving: int,
+        hashes: Callable[[], Unsigned],
+        now: int,
+        most: int,
+        step: Callable[[pa.Table | None, Integers], pa.Table | None],
+    ) -> None:
+        """Put what ``step`` makes of pages in their place, and commit: of those of arriving rows, and those due by ``now``.
 
-    def steps(self, hashes: Unsigned, now: int, most: int) -> Iterator[tuple[Sequence[int], Integers, bool]]:
-        """Yield pages that are worked on together, the numbers of the hashes that belong there, and whether they are neighbours.
-
-        Pages are those of the hashes of arriving rows, and those due by ``now``: all pages, as a run of neighbours, if there are
-        many hashes. About ``most`` live and arriving rows are in a step.
+        ``step`` takes the rows of some pages, ``None`` for none, and the numbers of the arriving rows that belong there; it
+        returns the rows that are there then, ``None`` where they stay as they are. About ``most`` live and arriving rows are in a
+        step. ``hashes`` gives those of the ``arriving`` rows, and is not asked where all pages are worked on at once.
         """
-        count = max(len(self), 1)
-        located = self.locate(hashes)
-        is_dense = len(hashes) > 0 and self.is_dense(len(hashes))
-        touched = range(count) if is_dense else sorted({*np.unique(located).tolist(), *self.due(now)})
-        counts = np.bincount(located, minlength=count)
-        live = [page.live for page in self._pages] or [0]
-        steps = np.cumsum([live[position] + int(counts[position]) for position in touched]) // most
-        for step in np.unique(steps):
-            positions = [position for position, which in zip(touched, steps, strict=True) if which == step]
-            numbers = np.flatnonzero(np.isin(located, positions)) if len(positions) < count else np.arange(len(hashes))
-            yield positions, numbers, is_dense
-
-    def each(self, hashes: Unsigned, now: int, most: int, step: Callable[[pa.Table | None, Integers], pa.Table | None]) -> None:
-        """Put what ``step`` makes of pages in their place, see ``steps``, and commit.
-
-        ``step`` takes the rows of some pages, ``None`` for none, and the numbers of the hashes that belong there; it returns the
-        rows that are there then, ``None`` where they stay as they are.
-        """
-        for positions, numbers, is_run in self.steps(hashes, now, most):
+        for positions, numbers, is_run in self._steps(arriving, hashes, now, most):
             self.prefetch(positions)
             pages = [page for position in positions if (page := self.read(position)) is not None]
             held = pa.concat_tables(pages, promote_options="default").combine_chunks() if pages else None
@@ -156,6 +139,45 @@ class HashPages:
             if table is not None:
                 self.put(positions, table, is_run)
         self.commit()
+
+    def _steps(
+        self, arriving: int, hashes: Callable[[], Unsigned], now: int, most: int
+    ) -> Iterator[tuple[Sequence[int], Integers, bool]]:
+        """Yield pages that are worked on together, the numbers of the rows that belong there, and whether they are a run.
+
+        Where there are many rows, so that few pages would stay as they are, these are all pages.
+        """
+        count, due = max(len(self), 1), self.due(now)
+        is_dense = arriving > 0 and arriving * self._page_rows >= self.rows
+        if count == 1 or (is_dense and self.rows + arriving <= most):
+            if arriving or due:
+                yield range(count), np.arange(arriving), is_dense
+            return
+        located = self.locate(hashes())
+        touched = range(count) if is_dense else sorted({*np.unique(located).tolist(), *due})
+        counts = np.bincount(located, minlength=count)
+        sizes = np.cumsum([self._pages[position].live + int(counts[position]) for position in touched]) // most
+        for size in np.unique(sizes):
+            positions = [position for position, which in zip(touched, sizes, strict=True) if which == size]
+            numbers = np.flatnonzero(np.isin(located, positions)) if len(positions) < count else np.arange(arriving)
+            yield positions, numbers, is_dense
+
+    def meet(
+        self,
+        rows: pa.Table | None,
+        now: int,
+        most: int,
+        step: Callable[[pa.Table | None, pa.Table | None], pa.Table | None],
+    ) -> None:
+        """The same where ``step`` takes arriving rows themselves, those that belong to the pages, ``None`` for none."""
+
+        def taken(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            if rows is None or not len(numbers):
+                return step(held, None)
+            return step(held, rows if len(numbers) == rows.num_rows else rows.take(pa.array(numbers)))
+
+        arriving = 0 if rows is None else rows.num_rows
+        self.each(arriving, lambda: np.zeros(0, np.uint64) if rows is None else self._hash_of(rows), now, most, taken)
 
     def put(self, positions: Sequence[int], table: pa.Table, is_run: bool) -> None:
         """Put ``table`` in the place of pages of a step; all of its rows belong there."""

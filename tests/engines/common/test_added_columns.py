@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.over.page_form import FEW_ROWS
 from windowpane.engines.over.program import Emit, OverProgram
@@ -120,8 +120,8 @@ def test_joins_go_on(match: Any, engine: str, expected: list[tuple[Any, ...]], i
         return dataclasses.replace(made, description=of_join(made, ("t", "t")))
 
     bucket = Bucket()
-    bucket.run(program(BEFORE), MIN, tagged(rows(BEFORE, entry(1)), "right"), tagged(rows(BEFORE, entry(2)), "left"))
-    arrived = tagged(rows(NOW, entry(3, added="r")), "right"), tagged(rows(NOW, entry(4, added="l")), "left")
+    bucket.run(program(BEFORE), MIN, tagged(rows(BEFORE, entry(1)), side="right"), tagged(rows(BEFORE, entry(2)), side="left"))
+    arrived = tagged(rows(NOW, entry(3, added="r")), side="right"), tagged(rows(NOW, entry(4, added="l")), side="left")
     found = bucket.run(program(NOW), MIN, *arrived) + bucket.run(program(NOW), MAX)
     assert shown(found, "left.added", "right.added") == expected
 
@@ -173,11 +173,11 @@ def run_join(
 )
 def test_joins_of_windows_go_on(assigner: Any, lateness: int, row_by_row: bool) -> None:
     run = partial(run_join, MemoryBlobStore(), assigner, lateness, row_by_row)
-    run(BEFORE, MIN, tagged(rows(BEFORE, entry(1)), "left"), tagged(rows(BEFORE, entry(2)), "right"))
-    run(NOW, MIN, tagged(rows(NOW, entry(3, added="l")), "left"))
+    run(BEFORE, MIN, tagged(rows(BEFORE, entry(1)), side="left"), tagged(rows(BEFORE, entry(2)), side="right"))
+    run(NOW, MIN, tagged(rows(NOW, entry(3, added="l")), side="left"))
     found = run(NOW, 200)
     assert shown(found, "left.id", "left.added", "right.id", "right.added") == [(1, None, 2, None), (3, "l", 2, None)]
-    assert run(NOW, 200, tagged(rows(NOW, entry(4, added="r")), "right")) == [] or lateness
+    assert run(NOW, 200, tagged(rows(NOW, entry(4, added="r")), side="right")) == [] or lateness
 
 
 @pytest.mark.parametrize("row_by_row", [False, True], ids=["columnar", "row"])
@@ -187,9 +187,9 @@ def test_joins_of_windows_go_on(assigner: Any, lateness: int, row_by_row: bool) 
 def test_results_of_joined_windows_are_taken_back_with_null_in_the_new_column(assigner: Any, row_by_row: bool) -> None:
     store = MemoryBlobStore()
     late = partial(run_join, store, assigner, 1000, row_by_row)
-    late(BEFORE, MIN, tagged(rows(BEFORE, entry(1), entry(2)), "left"))
+    late(BEFORE, MIN, tagged(rows(BEFORE, entry(1), entry(2)), side="left"))
     assert shown(late(BEFORE, 200), "left.id", "right.id") == [(1, None), (2, None)]
-    found = late(NOW, 200, tagged(rows(NOW, entry(3, added="r")), "right"))
+    found = late(NOW, 200, tagged(rows(NOW, entry(3, added="r")), side="right"))
     assert shown(found, "_change_type", "left.id", "left.added", "right.id", "right.added") == [
         ("delete", 1, None, None, None),
         ("delete", 2, None, None, None),

@@ -11,9 +11,9 @@ import pytest
 
 from tests.engines.common.test_added_columns import BEFORE, NOW, Bucket, entry, rows, shown
 from windowpane.engines.changes import Verdict
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
-from windowpane.engines.join.sides import tagged
 from windowpane.errors import ChangedPlanError, WindowpaneError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import KernelAggregate
@@ -48,13 +48,15 @@ def test_joins_go_on_without_a_column(match: Any, engine: str, expected: list[tu
         return dataclasses.replace(made, description=of_join(made, ("t", "t")))
 
     bucket, old = Bucket(), program(NOW)
-    bucket.run(old, MIN, tagged(rows(NOW, entry(1, added="r")), "right"), tagged(rows(NOW, entry(2, added="l")), "left"))
+    bucket.run(
+        old, MIN, tagged(rows(NOW, entry(1, added="r")), side="right"), tagged(rows(NOW, entry(2, added="l")), side="left")
+    )
     new, report = going_on(old, program(BEFORE))
     assert [(each.part, each.outcome.verdict) for each in report.parts] == [
         ("left columns", Verdict.SAFE),
         ("right columns", Verdict.SAFE),
     ]
-    arrived = tagged(rows(BEFORE, entry(3)), "right"), tagged(rows(BEFORE, entry(4)), "left")
+    arrived = tagged(rows(BEFORE, entry(3)), side="right"), tagged(rows(BEFORE, entry(4)), side="left")
     found = bucket.run(new, MIN, *arrived) + bucket.run(new, MAX)
     assert all("left.added" not in row for row in found)
     assert shown(found, "left.id", "right.id") == expected

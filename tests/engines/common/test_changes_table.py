@@ -12,8 +12,8 @@ from tests.engines.common.changes_table import CHANGED_AT, CLOSED, NARROW, STREA
 from verify.fuzz.comparison import difference
 from verify.fuzz.rolling_runs import table_of as rolling_table_of
 from windowpane.engines.changes import matched_calls
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN, Program
 from windowpane.engines.protocol import Clock
@@ -42,7 +42,7 @@ class Bucket:
             is_wide = any(each.type in (pa.int64(), pa.float64()) for each in program.value_types)
             tables = [windows_table(WIDE if is_wide else NARROW, times)]
         elif isinstance(program, JoinProgram):
-            tables = [tagged(table_of(times[first::2]), side) for first, side in enumerate(SIDES)]
+            tables = [tagged(table_of(times[first::2]), side=side) for first, side in enumerate(SIDES)]
         elif isinstance(program, RollingProgram):
             tables = [_rolling_table(program, times)]
         else:

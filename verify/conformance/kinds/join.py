@@ -12,8 +12,8 @@ from verify.conformance.reading.fields import Json, NotUnderstoodError, require_
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
+from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
-from windowpane.engines.join.sides import tagged
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
 from windowpane.engines.protocol import Clock
 from windowpane.errors import InvalidSpecError
@@ -160,7 +160,7 @@ class _Replay:
         if CHANGE_TYPE in self._program.sides[side].columns.names:
             columns[CHANGE_TYPE] = pa.array([DELETE if deleted else INSERT for deleted in tombstones[0]], _TEXT)
         self._position += len(rows)
-        return tagged(pa.table(columns), side)
+        return tagged(pa.table(columns), side=side)
 
 
 def _least(watermark: Any) -> int:

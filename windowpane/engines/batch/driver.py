@@ -13,11 +13,12 @@ back. Who may mutate: the engine, once a batch; the header is written last. Reco
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import ClassVar, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,7 +31,7 @@ from windowpane.engines.program import LATE, MAIN, BucketProgram, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import ChangedPlanError
-from windowpane.hidden_columns import TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.state.blob_store import BlobStore
 
 
@@ -209,6 +210,13 @@ class OrderedBatch(BucketBatch[P]):
         if time >= self.now:
             before, self.now = self.now, time
             self.on_processing_time(before)
+
+    def by_watermark(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Advance to each watermark that rows of an operator were emitted under, in order, and yield its rows."""
+        marks = rows[FIRING_WATERMARK].to_numpy()
+        for mark in np.unique(marks).tolist():
+            self.advance_watermark(mark)
+            yield rows.filter(pa.array(marks == mark))
 
     @property
     def late_under(self) -> int:

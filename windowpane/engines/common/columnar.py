@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.aggregates.user_code import KeptRows, UserAggregate
-from windowpane.arrays.columns import flat, padded
+from windowpane.arrays.columns import flat, padded, replaced
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.nested_keys.reading import decoded_keys
 from windowpane.engines.nested_keys.writing import ENCODED, encoded_keys
@@ -118,7 +118,7 @@ def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
     """Return rows with one spelling for equal keys: one NaN, no negative zero."""
     for name in group_columns(program):
         if pa.types.is_floating(rows[name].type):
-            rows = rows.set_column(rows.column_names.index(name), name, canonical(rows[name]))
+            rows = replaced(rows, name, canonical(rows[name]))
     return rows
 
 

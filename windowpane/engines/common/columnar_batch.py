@@ -8,7 +8,6 @@ from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
@@ -20,7 +19,6 @@ from windowpane.engines.messages import Message, Positions, message_of
 from windowpane.engines.program import MAIN, Program, Upstream
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
-from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
 from windowpane.windowing.windows import Window
@@ -48,10 +46,8 @@ class ColumnarBatch(OrderedBatch[Program]):
         if self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
             self.take([message_of(table) for table in tables])
             return
-        arrived = pa.concat_tables(tables)
-        for fired_under in sorted(set(arrived[FIRING_WATERMARK].to_pylist())):
-            self.advance_watermark(fired_under)
-            self.take([Positions(arrived.filter(pc.equal(arrived[FIRING_WATERMARK], fired_under)))])
+        for rows in self.by_watermark(pa.concat_tables(tables)):
+            self.take([Positions(rows)])
 
     def widen(self, *held: Rewritable) -> None:
         """Rewrite what is held for the program of now, if another one has held it.

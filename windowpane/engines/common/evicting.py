@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.columns import replaced
 from windowpane.engines.common.columnar import fold_of
 from windowpane.engines.program import Program
 from windowpane.errors import MistakeError, present
@@ -134,4 +135,4 @@ def timed(program: Program, rows: pa.Table) -> pa.Table:
     """Return rows in which the time that an evictor reads is ``MIN`` where it was null."""
     if not isinstance(program.spec.evictor, TimeEvictor):
         return rows
-    return rows.set_column(rows.column_names.index(TIME), TIME, pc.fill_null(rows[TIME], MIN))
+    return replaced(rows, TIME, pc.fill_null(rows[TIME], MIN))

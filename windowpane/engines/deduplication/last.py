@@ -41,15 +41,12 @@ class LastRows(DeduplicationBatch):
         """Emit how rows change the last ones; none is a duplicate, since every row is the last for a while."""
         spans = None if rows is None else self._spans(rows)
 
-        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
+        def step(held: pa.Table | None, new: pa.Table | None) -> pa.Table | None:
             if held is not None:
                 held = padded(held, self.program.columns, self._names).filter(pc.greater(held[END], forgotten))
-            if spans is None or not len(numbers):
-                return held
-            return self._met(held, spans if len(numbers) == spans.num_rows else spans.take(pa.array(numbers)))
+            return held if new is None else self._met(held, new)
 
-        hashes = np.zeros(0, np.uint64) if spans is None else stored_hashes(spans)
-        self._pages.each(hashes, forgotten, STEP_ROWS.value, step)
+        self._pages.meet(spans, forgotten, STEP_ROWS.value, step)
 
     def close(self) -> Left:
         return self.left(self._pages.live, self._pages.byte_size)

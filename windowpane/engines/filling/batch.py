@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.engines.batch.driver import OrderedBatch
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.filling.program import FillingProgram
-from windowpane.hidden_columns import FIRING_WATERMARK
 
 
 class FillingBatch(OrderedBatch[FillingProgram]):
@@ -19,10 +16,8 @@ class FillingBatch(OrderedBatch[FillingProgram]):
         results = ordered(tables)
         if results is None:
             return
-        for fired_under in np.unique(results[FIRING_WATERMARK].to_numpy()).tolist():
-            self.advance_watermark(fired_under)
-            fired = results.filter(pc.equal(results[FIRING_WATERMARK], fired_under)).select(self.program.main_schema.names)
-            fired = fired.cast(self.program.main_schema).combine_chunks()
+        for part in self.by_watermark(results):
+            fired = part.select(self.program.main_schema.names).cast(self.program.main_schema).combine_chunks()
             self.emit(fired)
             self.take(fired)
 

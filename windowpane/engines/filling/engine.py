@@ -7,6 +7,7 @@ in the header.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -48,18 +49,14 @@ class _Batch(FillingBatch):
         keys = hashable_keys(results, self.program.keys)
         starts = results[WINDOW_START].cast(pa.int64())
         columns = [pa.array(key_hashes(keys, results.num_rows)), starts, *results.select(self.program.columns.names).columns]
-        seen = pa.table(columns, names=self._names)
-
-        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
-            return self._kept(held, seen.take(pa.array(numbers))) if len(numbers) else held
-
-        self._pages.each(stored_hashes(seen), self.watermark, STEP_ROWS.value, step)
+        self._meet(pa.table(columns, names=self._names), lambda held, new: held if new is None else self._kept(held, new))
 
     def on_watermark(self, before: int) -> None:
         if self.watermark > before:
-            no_hashes = np.zeros(0, np.uint64)
-            step = STEP_ROWS.value
-            self._pages.each(no_hashes, self.watermark, step, lambda held, _: None if held is None else self._kept(held, before))
+            self._meet(None, lambda held, _: None if held is None else self._kept(held, before))
+
+    def _meet(self, seen: pa.Table | None, step: Callable[[pa.Table | None, pa.Table | None], pa.Table | None]) -> None:
+        self._pages.meet(seen, self.watermark, STEP_ROWS.value, step)
 
     def _kept(self, held: pa.Table | None, change: pa.Table | int) -> pa.Table:
         """Fill what results change, or what was closed since a watermark; return the seen windows that state keeps."""

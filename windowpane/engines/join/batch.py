@@ -22,9 +22,9 @@ from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.batch.late_rows import late_table
 from windowpane.engines.common.arrival import ordered
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.join.paged import ORDER, PLACE, SidePages, hashed, integers
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
-from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MissingSideTimestampError
@@ -77,7 +77,7 @@ class JoinBatch(BucketBatch[JoinProgram]):
         self.pieces: list[tuple[int, pa.Table] | Callable[[], Tables]] = []  # what is emitted, or what makes it
 
     def work(self, tables: list[pa.Table]) -> None:
-        arrived = {side: self._arrived(side, [table for table in tables if side_of(table) == side]) for side in SIDES}
+        arrived = {side: self._arrived(side, [table for table in tables if tag(table, "side") == side]) for side in SIDES}
         self.read_held(arrived)
         if self.is_source:
             self.settle()

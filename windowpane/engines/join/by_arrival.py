@@ -19,9 +19,9 @@ from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import padded
 from windowpane.engines.batch.driver import BucketBatch, Left
 from windowpane.engines.common.arrival import ordered
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.join.batch import fulfilling, key_columns, results
 from windowpane.engines.join.program import JoinCounters, JoinProgram
-from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import are_live, versions_among
 from windowpane.engines.nested_keys.writing import hashable_key
 from windowpane.engines.program import MAIN
@@ -52,7 +52,8 @@ class _Batch(BucketBatch[JoinProgram]):
             of_left, of_right = numbers[numbers < left.num_rows], numbers[numbers >= left.num_rows] - left.num_rows
             return self._step(held, left.take(pa.array(of_left)), right.take(pa.array(of_right)))
 
-        self._pages.each(np.concatenate([stored_hashes(left), stored_hashes(right)]), MIN, STEP_ROWS.value, step)
+        hashes = np.concatenate([stored_hashes(left), stored_hashes(right)])
+        self._pages.each(len(hashes), lambda: hashes, MIN, STEP_ROWS.value, step)
 
     def close(self) -> Left:
         held = self._pages.live
@@ -61,7 +62,7 @@ class _Batch(BucketBatch[JoinProgram]):
     def _arrived(self, side: Side, tables: Sequence[pa.Table]) -> pa.Table:
         of = self.program.sides[side]
         wanted = pa.schema([*of.columns, *([pa.field(TIME, pa.int64())] if side == "left" else [])])
-        rows = ordered([table for table in tables if side_of(table) == side])
+        rows = ordered([table for table in tables if tag(table, "side") == side])
         rows = wanted.empty_table() if rows is None else rows.select(wanted.names).cast(wanted)
         rows = versions_among(rows) if side == "right" else rows
         hashed = key_hashes([hashable_key(name, rows[name]) for name in of.keys], rows.num_rows)

@@ -1,6 +1,6 @@
 """The program of a join: everything an engine needs to run it on a bucket, as one picklable value.
 
-A table of input has its side in its metadata (``sides``). Its columns are those of ``JoinSide.columns``, and TIME, PARTITION and
+A table of input has its side as a tag (``common.tagged``). Its columns are those of ``JoinSide.columns``, and TIME, PARTITION and
 POSITION of ``hidden_columns``. Key columns have the same types on both sides.
 Outputs: ``MAIN``, and the late rows of each side as ``LATE_LEFT`` and ``LATE_RIGHT``.
 """

@@ -16,8 +16,8 @@ from windowpane.arrays.values import Row, Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.batch.late_rows import DROPPED, late_table
 from windowpane.engines.common.arrival import ordered
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
-from windowpane.engines.join.sides import side_of
 from windowpane.engines.join.versions import versions_among
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.program import MAIN
@@ -86,7 +86,7 @@ class _Batch(OrderedBatch[JoinProgram]):
     def _punctual(self, tables: Sequence[pa.Table], late: int) -> Iterator[Arrival]:
         is_by_arrival = isinstance(self.program.match, ArrivalMatch)
         for side in reversed(SIDES) if is_by_arrival else SIDES:
-            for arrival in self._arrived(side, [table for table in tables if side_of(table) == side]):
+            for arrival in self._arrived(side, [table for table in tables if tag(table, "side") == side]):
                 if late != MIN and not is_by_arrival and arrival.time <= late:
                     operator = self._operator if arrival.meets and not arrival.is_left else None
                     watermark = late + self.program.allowed_lateness

@@ -19,15 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
+from windowpane.arrays.columns import replaced
 from windowpane.arrays.values import Row
 from windowpane.engines.batch.header import BucketHeader
 from windowpane.engines.batch.late_rows import DROPPED, late_schema
 from windowpane.engines.common.held_panes import Wanted, WindowsEngine
 from windowpane.engines.common.slicing import staggered
+from windowpane.engines.common.tagged import tag
 from windowpane.engines.join.grouping import CoGroup, GroupedRows, GroupedTables, Names
 from windowpane.engines.join.held_counts import CountingState, HeldCounts, Sides
 from windowpane.engines.join.program import LATE, JoinCounters, JoinProgram, passed_name
-from windowpane.engines.join.sides import side_of
 from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, SideOutput, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.row.engine import RowEngine
@@ -133,11 +134,10 @@ class JoinWindowEngine(BucketEngine[JoinProgram]):
 
     def _together(self, tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
         """Yield the tables of both sides with the same columns, those of the right side behind the left ones."""
-        partitions = [int(np.max(table[PARTITION].to_numpy())) for table in tables if table.num_rows and side_of(table) == "left"]
-        behind = max(partitions, default=-1) + 1
-        for table in tables:
-            if table.num_rows:
-                yield self._wide(table, side_of(table), behind)
+        filled = [(table, str(tag(table, "side"))) for table in tables if table.num_rows]
+        behind = max((int(np.max(table[PARTITION].to_numpy())) for table, side in filled if side == "left"), default=-1) + 1
+        for table, side in filled:
+            yield self._wide(table, side, behind)
 
     def _wide(self, table: pa.Table, side: str, behind: int) -> pa.Table:
         columns: dict[str, pa.Array] = {}
@@ -171,7 +171,7 @@ class JoinWindowEngine(BucketEngine[JoinProgram]):
         kept = _net(key_codes([as_written(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
         changed = results.take(pa.array(kept))
-        return changed.set_column(changed.column_names.index(CHANGE_TYPE), CHANGE_TYPE, words)
+        return replaced(changed, CHANGE_TYPE, words)
 
     def _late(self, late: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         sides = late[SIDE].to_numpy()

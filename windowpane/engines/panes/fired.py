@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import side_by_side
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.changes import begins_anew
 from windowpane.engines.common.columnar import key_names, keyed, with_plain_keys
@@ -180,8 +181,7 @@ class FiredPanes(ColumnarBatch):
             held = panes.keys.take(pa.array(filled))
             if wanted.results and len(filled) and self._contents.fires_at_any_time:
                 seen, _ = self._contents.fire(panes.contents, filled, np.ones(len(filled), np.bool_))
-                for name in self.fold.columns:
-                    held = held.append_column(name, seen[name])
+                held = side_by_side(held, seen.select(self.fold.columns))
             last_instants = ends - isinstance(window, TimeWindow)
             times = [self._triggers.first_times(panes.numbers[filled], last_instants, each) for each in (True, False)]
             due = np.minimum(*times)
@@ -243,8 +243,7 @@ class FiredPanes(ColumnarBatch):
         """Return partials by slice and key, each with the time of its first row."""
         codes, firsts = dense_codes([rows[name] for name in self._keys], rows.num_rows, starts)
         partials, named = fold_groups(self.fold, rows, codes), rows.select([*self._keys, TIME]).take(pa.array(firsts))
-        for name in self.fold.columns:
-            named = named.append_column(name, partials[name])
+        named = side_by_side(named, partials.select(self.fold.columns))
         return named.append_column(SLICE, pa.array(starts[firsts])), starts[firsts]
 
     def _take(self, elements: Elements, whole: pa.Table) -> None:

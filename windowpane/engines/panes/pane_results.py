@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import side_by_side
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.common.results import Results
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
@@ -72,8 +73,7 @@ class PaneResults:
 
         def emit(of: Integers, partials: pa.Table, kinds: Integers, columns: list[pa.Array]) -> None:
             named, bounds = keys.take(pa.array(of)), None if starts is None else starts[of]
-            for name in partials.column_names:
-                named = named.append_column(name, partials[name])
+            named = side_by_side(named, partials)
             self._results.emit_firings(bounds, ends[of], named, fired_under, columns, kinds == OF_NOTHING, count)
 
         if not count or self._options == NO_PANES:

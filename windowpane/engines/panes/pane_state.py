@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import with_columns
 from windowpane.engines.common.columnar import key_names
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.panes.folded_contents import Contents, Held
@@ -208,8 +209,7 @@ class PaneState:
             rows = rows.append_column(SHOWN, pa.array(shown.kinds[of]))
             last = held.slice(0, 0) if shown.partials is None else shown.partials
             places = pa.array(shown.at[of], mask=shown.kinds[of] != OF_CONTENTS)
-            for name in self._contents.columns:
-                rows = rows.append_column(_BEFORE + name, last[name].take(places))
+            rows = with_columns(rows, {_BEFORE + name: last[name].take(places) for name in self._contents.columns})
         return rows
 
     def _note_due(self, rows: pa.Table | None, panes: Panes, segments: list[int], by_clock: bool) -> None:

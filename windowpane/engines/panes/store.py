@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.arrays.columns import replaced
+from windowpane.arrays.columns import replaced, split
 from windowpane.engines.panes.windows import Elements
 from windowpane.errors import present
 from windowpane.hidden_columns import SEGMENT, hidden
@@ -177,21 +177,6 @@ def touched_panes(store: PaneStore, elements: Elements) -> TouchedPanes:
 def _paired(keys: Integers, segments: Integers) -> Integers:
     """Return one code for each pair, in the order in which pairs appear."""
     return combined(keys, number_codes(segments))
-
-
-def split(rows: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
-    """Return (value, its rows without the column) for each value of an int64 column, in order; rows keep theirs."""
-    if not rows.num_rows:
-        return []
-    values, body = rows[column].to_numpy(), rows.drop_columns([column])
-    if (values == values[0]).all():
-        return [(int(values[0]), body)]
-    order = np.argsort(values, kind="stable")
-    present, firsts = np.unique(values[order], return_index=True)
-    body = body.take(pa.array(order))
-    ends = [*firsts[1:].tolist(), len(values)]
-    spans = zip(present.tolist(), firsts.tolist(), ends, strict=True)
-    return [(value, body.slice(first, end - first)) for value, first, end in spans]
 
 
 def _named(table: pa.Table, segment: int) -> pa.Table:

@@ -24,8 +24,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask, Unsigned
-from windowpane.arrays.columns import flat, padded
+from windowpane.arrays import Integers, Mask
+from windowpane.arrays.columns import flat, padded, with_columns
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
@@ -48,7 +48,7 @@ from windowpane.windowing.times import MAX, MIN
 _PREFIX_BITS = 20
 _REST = np.uint64(64 - _PREFIX_BITS)
 
-WAITS, COVERED, MATCHES, OPENS = map(hidden, ("waits", "covered", "matches", "opens"))
+_OF_SEARCH = WAITS, COVERED, MATCHES, OPENS = tuple(map(hidden, ("waits", "covered", "matches", "opens")))
 
 
 @dataclass
@@ -159,20 +159,18 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             return
         known = self.program.known(self.watermark)
         rows = self._released(known)
-        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
 
-        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
-            new = None if rows is None or not len(numbers) else rows.take(pa.array(numbers))
+        def step(held: pa.Table | None, new: pa.Table | None) -> pa.Table | None:
             if held is None:
                 return None if new is None else self._searched(None, new, known)
             held = padded(held, self.program.columns, self._names)
-            is_touched = self._touched(held, hashes[numbers], known)
+            is_touched = self._touched(held, new, known)
             if is_touched.all():
                 return self._searched(held, new, known)
             found = self._searched(held.filter(pa.array(is_touched)), new, known)
             return pa.concat_tables([held.filter(pa.array(~is_touched)), found])
 
-        self._pages.each(hashes, known, STEP_ROWS.value, step)
+        self._pages.meet(rows, known, STEP_ROWS.value, step)
 
     def close(self) -> Left:
         self._buffer.flush()
@@ -180,7 +178,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
 
     @property
     def _names(self) -> list[str]:
-        return [HASH, *self.program.columns.names, TIME, WAITS, COVERED, MATCHES, OPENS]
+        return [HASH, *self.program.columns.names, TIME, *_OF_SEARCH]
 
     def _released(self, known: int) -> pa.Table | None:
         """Return the rows that the watermark makes known, in order, with the hashes of their keys."""
@@ -195,7 +193,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         hashes = key_hashes(hashable_keys(rows, self.program.keys), rows.num_rows)
         return rows.add_column(0, HASH, pa.array(hashes))
 
-    def _touched(self, held: pa.Table, new: Unsigned, known: int) -> Mask:
+    def _touched(self, held: pa.Table, new: pa.Table | None, known: int) -> Mask:
         """Return the held rows of keys that have new rows or in which something is due, and of keys whose hashes begin alike."""
         within, retain = self.program.spec.within, self.program.retain
         times, waits = held[TIME].to_numpy(), flat(held[WAITS]).to_numpy(zero_copy_only=False)
@@ -204,7 +202,8 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             is_due |= ~waits & (times <= max(known - retain, MIN))
         prefixes, marked = stored_hashes(held) >> _REST, np.zeros(1 << _PREFIX_BITS, np.bool_)
         marked[prefixes[is_due]] = True
-        marked[new >> _REST] = True
+        if new is not None:
+            marked[stored_hashes(new) >> _REST] = True
         found: Mask = marked[prefixes]
         return found
 
@@ -227,9 +226,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         """Return rows that no attempt has begun at yet."""
         count = new.num_rows
         no, none = np.zeros(count, np.bool_), np.zeros(count, np.int64)
-        for name, values in zip((WAITS, COVERED, MATCHES, OPENS), (~no, no, none, no), strict=True):
-            new = new.append_column(name, pa.array(values))
-        return new
+        return with_columns(new, {name: pa.array(each) for name, each in zip(_OF_SEARCH, (~no, no, none, no), strict=True)})
 
     def _left(self, rows: pa.Table, partitions: Partitions) -> pa.Table:
         """Return the rows that later attempts may look at, with where the search stands in each key."""
@@ -245,8 +242,7 @@ class PatternBatch(OrderedBatch[PatternProgram]):
             MATCHES: np.repeat(partitions.matches, lengths),
             OPENS: opens,
         }
-        for name, values in columns.items():
-            rows = rows.set_column(rows.column_names.index(name), name, pa.array(values))
+        rows = with_columns(rows, {name: pa.array(values) for name, values in columns.items()})
         self.count("bad_skips", partitions.skipped)
         self.count("overflow", partitions.overflow)
         return rows.filter(pa.array(places >= np.repeat(kept, lengths)))

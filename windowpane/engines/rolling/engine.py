@@ -16,14 +16,14 @@ Who may mutate: this engine, once a batch. Recovery: read them back; the waterma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from windowpane.arrays import Integers, Mask
+from windowpane.arrays import Integers, Mask, Unsigned
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.changes import ACCEPTED, Description
 from windowpane.engines.common.arrival import ordered
@@ -110,7 +110,7 @@ class _Batch(RollingBatch):
             rows = self.on_time(rows, None)
         arrived = None if rows is None else self._arrived(rows)
         if arrived is not None:
-            self._pages.each(arrived.keys.hashes, MIN, STEP_PIECES.value, lambda _, numbers: self._history(arrived, numbers))
+            self._each(arrived.keys.hashes, MIN, lambda _, numbers: self._history(arrived, numbers))
         self.write_header(self._pages.rows)
 
     def _history(self, arrived: _Arrived, numbers: Integers) -> pa.Table:
@@ -129,10 +129,13 @@ class _Batch(RollingBatch):
             rows = self.on_time(rows, self.program.late_schema)
         arrived = self._arrived(rows) if rows is not None and rows.num_rows else None
         hashes = np.zeros(0, np.uint64) if arrived is None else arrived.keys.hashes
-        self._pages.each(hashes, self.watermark, STEP_PIECES.value, lambda held, numbers: self._step(held, arrived, numbers))
+        self._each(hashes, self.watermark, lambda held, numbers: self._step(held, arrived, numbers))
         for table in self._in_order():
             self.emit(table)
         self.count("emitted_by_row", self.counts.get("firings", 0) - self.counts.get("emitted_by_tick", 0))
+
+    def _each(self, hashes: Unsigned, now: int, step: Callable[[pa.Table | None, Integers], pa.Table | None]) -> None:
+        self._pages.each(len(hashes), lambda: hashes, now, STEP_PIECES.value, step)
 
     def close(self) -> Left:
         keys = self._pages.rows

@@ -52,16 +52,12 @@ class _Batch(BucketBatch[PointInTimeProgram]):
         self._patience = max(window.hop for window in self.program.spec.windows)
 
     def work(self, tables: list[pa.Table]) -> None:
-        rows = self._taken(tables)
-
-        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
-            arrived = [] if rows is None or not len(numbers) else [rows.take(pa.array(numbers))]
+        def step(held: pa.Table | None, new: pa.Table | None) -> pa.Table | None:
             known = [] if held is None else [padded(held, self.program.labels, self._names)]
-            parts = [*known, *arrived]
+            parts = known if new is None else [*known, new]
             return self._answered(pa.concat_tables(parts).combine_chunks()) if parts else None
 
-        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
-        self._pages.each(hashes, self.watermark, STEP_ROWS.value, step)
+        self._pages.meet(self._taken(tables), self.watermark, STEP_ROWS.value, step)
 
     def close(self) -> Left:
         held = self._pages.rows

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import side_by_side
 from windowpane.arrays.values import Value
 from windowpane.engines.common.held_panes import (
     ELEMENTS,
@@ -117,7 +118,6 @@ class HeldWindows:
         if self._wanted.results:
             given = {*program.keys.names, WINDOW_START, WINDOW_END}
             results = output_table("main", program.main, [(row, pane["key"], pane["window"]) for pane, row in fired], given)
-            for field in program.main:
-                table = table.append_column(field, results[field.name])
+            table = side_by_side(table, results)
             table = table.append_column(WORDS, pa.array([pane[WORDS] for pane, _ in fired], pa.string()))
         return table

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import ClassVar
 
 import pyarrow as pa
 
+from windowpane.arrays.columns import with_columns
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.changes import begins_anew, matched_calls
@@ -29,7 +29,7 @@ from windowpane.engines.row.held_windows import HeldWindows
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.spec import reason_of_the_reference
 from windowpane.errors import MissingTimestampError, present
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
+from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.operators.window.operator import WindowOperator
 from windowpane.operators.window.timer_service import KeyTimerService, TimerService
@@ -81,6 +81,17 @@ class AddedColumns:
         return type(held)(map(self, held)) if type(held) in (list, tuple) else held
 
 
+def values_seen(program: Program, rows: pa.Table) -> pa.Table:
+    """Return what functions see of rows.
+
+    Aggregates read key columns spelled as keys are: engines that group by them keep no other spelling.
+    """
+    values = rows.select(program.values)
+    if not program.aggregates and program.arrow is None:
+        return values
+    return with_columns(values, {name: plain_key(values[name]) for name in program.key_columns if name in program.values})
+
+
 class WindowBatch(OrderedBatch[Program]):
     """One batch of one bucket, run by the operator."""
 
@@ -122,9 +133,10 @@ class WindowBatch(OrderedBatch[Program]):
         if rows is None or self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
             self._take(rows)
             return
-        for watermark, start, length in _runs(rows[FIRING_WATERMARK].to_pylist()):
-            self.advance_watermark(watermark)
-            self._take(rows.slice(start, length), start)
+        taken = 0
+        for part in self.by_watermark(rows):
+            self._take(part, taken)
+            taken += part.num_rows
 
     def advance_watermark(self, watermark: int) -> None:
         # a timer registered behind the watermark waits for its next move, as in Flink, but not for a lateness of before
@@ -139,7 +151,7 @@ class WindowBatch(OrderedBatch[Program]):
     def _take(self, rows: pa.Table | None, start: int = 0) -> None:
         """Take the rows of one watermark; ``start`` is the number of the first of them in the batch."""
         if rows is not None:
-            self._process(rows, self._spelled(rows.select(self.program.values)), start)
+            self._process(rows, values_seen(self.program, rows), start)
         self._operator.finish_batch()
 
     def _process(self, rows: pa.Table, seen: pa.Table, start: int) -> None:
@@ -151,13 +163,6 @@ class WindowBatch(OrderedBatch[Program]):
                 raise MissingTimestampError(self.program.spec.assigner, key, value)
             self._collector.row_number = number
             self._operator.process_element(key, value, MIN if time is None else time, encode_key(key))
-
-    def _spelled(self, values: pa.Table) -> pa.Table:
-        """Return what aggregates read with key columns spelled as keys are: engines that group by them keep no other spelling."""
-        if self.program.aggregates or self.program.arrow is not None:
-            for name in set(self.program.key_columns) & set(values.column_names):
-                values = values.set_column(values.column_names.index(name), name, plain_key(values[name]))
-        return values
 
     def held(self, wanted: Wanted) -> Iterator[pa.Table]:
         return HeldWindows(self.program, self._state, self._operator, self._timers, wanted).tables()
@@ -188,12 +193,3 @@ class ReferenceEngine(ElementsEngine):
     @classmethod
     def reason_for(cls, program: Program) -> str:
         return reason_of_the_reference(program.key_delay)
-
-
-def _runs(values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (value, start, length) of each run of equal values."""
-    start = 0
-    for value, run in groupby(values):
-        length = sum(1 for _ in run)
-        yield value, start, length
-        start += length

@@ -8,7 +8,6 @@ mutate: this batch. Recovery: read them back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -46,15 +45,6 @@ PAGE_ROWS = Size("sessions of a page", 1 << 12, (2, 4))
 DENSE_ROWS = Size("sessions of a page among pages that are all replaced", 1 << 18, (4, 8))
 STEP_ROWS = Size("sessions and rows of a step", 1 << 20, (5, 12))
 """About so many are worked on at once: bounds the memory of a batch, whatever is open."""
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Pages that are worked on together, and what arrives for them; if they are a run, the new pages take the place of all."""
-
-    positions: Sequence[int]
-    arrivals: list[Arrivals]
-    is_run: bool
 
 
 class SessionBatch(ColumnarBatch):
@@ -143,10 +133,20 @@ class SessionBatch(ColumnarBatch):
     def _step(self, arrivals: list[Arrivals]) -> None:
         before, fired_under = self._moved or (None, self.watermark)
         self._moved = None
-        due = [] if before is None else self._pages.due(self.clock)
-        for group in self._groups(arrivals, due):
-            self._run_group(group, before)
-        self._pages.commit()
+        begins = np.cumsum([0, *(len(part.ends) for part in arrivals)])
+
+        def step(sessions: pa.Table | None, numbers: Integers) -> pa.Table | None:
+            if len(numbers) == begins[-1]:
+                return self._of_pages(sessions, arrivals, before)
+            bounds = zip(begins, pairwise(np.searchsorted(numbers, begins).tolist()), strict=False)
+            parts = zip(arrivals, bounds, strict=True)
+            taken = [part.take(numbers[first:last] - begin) for part, (begin, (first, last)) in parts if first < last]
+            return self._of_pages(sessions, taken, before)
+
+        def hashes() -> Unsigned:
+            return np.concatenate([np.zeros(0, np.uint64), *(self._hashes(part.table) for part in arrivals)])
+
+        self._pages.each(int(begins[-1]), hashes, self.clock, STEP_ROWS.value, step)
         self._emit(fired_under)
 
     def _arriving(self, messages: Sequence[Message]) -> list[Arrivals]:
@@ -160,40 +160,19 @@ class SessionBatch(ColumnarBatch):
             arrivals.append(Arrivals(folded, folded[START].to_numpy(), folded[END].to_numpy(), is_folded=True))
         return arrivals
 
-    def _groups(self, arrivals: list[Arrivals], due: list[int]) -> Iterator[_Group]:
-        """Yield pages with what arrives for them; all at once, without a look at keys, where no page stays as it is."""
-        count, rows = len(self._pages), sum(len(part.ends) for part in arrivals)
-        is_dense = self._pages.is_dense(rows)
-        if count <= 1 or (is_dense and self._pages.rows + rows <= STEP_ROWS.value):
-            if arrivals or due:
-                yield _Group(range(max(count, 1)), arrivals, is_dense)
-            return
-        hashes = np.concatenate([np.zeros(0, np.uint64), *(self._hashes(part.table) for part in arrivals)])
-        begins = np.cumsum([0, *(len(part.ends) for part in arrivals)])
-        for positions, numbers, is_run in self._pages.steps(hashes, self.clock, STEP_ROWS.value):
-            bounds = np.searchsorted(numbers, begins)
-            parts = [
-                part.take(numbers[first:last] - begin)
-                for part, begin, (first, last) in zip(arrivals, begins, pairwise(bounds.tolist()), strict=False)
-                if first < last
-            ]
-            yield _Group(positions, parts, is_run)
-
-    def _run_group(self, group: _Group, before: int | None) -> None:
-        """Advance the clock over the sessions of some pages, let rows join them, and write those that stay and new ones."""
-        self._pages.prefetch(group.positions)
-        pages = [page for position in group.positions if (page := self._pages.read(position)) is not None]
-        sessions = pa.concat_tables(pages).combine_chunks() if pages else None
+    def _of_pages(self, sessions: pa.Table | None, arrivals: list[Arrivals], before: int | None) -> pa.Table | None:
+        """Advance the clock over the sessions of some pages, let rows join them, and return those that stay and new ones."""
+        if before is None and not arrivals:
+            return None
         is_open = np.ones(0 if sessions is None else sessions.num_rows, bool)
         if sessions is not None and before is not None:
             fired, sessions, is_open = self._steps.advance(sessions, before, self.clock)
             self._fired.append(fired)
-        grown = self._grown(sessions, is_open, group.arrivals) if group.arrivals else None
+        grown = self._grown(sessions, is_open, arrivals) if arrivals else None
         if grown is not None:
             is_open[grown.joined] = False
         left = None if sessions is None else sessions.filter(pa.array(is_open))
-        if (together := _together(left, None if grown is None else grown.added)) is not None:
-            self._pages.put(group.positions, together, group.is_run)
+        return _together(left, None if grown is None else grown.added)
 
     def _grown(self, sessions: pa.Table | None, is_open: Mask, arrivals: list[Arrivals]) -> Grown:
         order = None

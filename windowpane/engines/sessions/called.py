@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers
-from windowpane.arrays.columns import replaced
+from windowpane.arrays.columns import replaced, side_by_side, with_columns
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.columnar import key_arrays, key_names, keyed, with_plain_keys
@@ -271,8 +271,7 @@ class CalledSessions(ColumnarBatch):
             return
         entries = [each.entry for each in outputs]
         named = met.keys.select(self._keys).take(pa.array([each.key for each in outputs]))
-        for name, column in zip(self._names, self._partials(met, entries).columns, strict=True):
-            named = named.append_column(name, column)
+        named = side_by_side(named, self._partials(met, entries))
         columns = _pane_numbers([entry.numbers for entry in entries]).last_panes() if self._options.shows_info else []
         columns += [pa.array([each.word for each in outputs], pa.string())] if self._options.retracts else []
         starts, ends = (np.array([entry[side] for entry in entries], np.int64) for side in (0, 1))
@@ -297,13 +296,13 @@ class CalledSessions(ColumnarBatch):
             at += bool(session.pieces)
         kept = met.keys.select(self._keys).take(pa.array([session.key for session in live], pa.int64()))
         numbers = np.array([session.standing for session in live], np.int64)
-        for name, side in ((START, "start"), (END, "end")):
-            kept = kept.append_column(name, pa.array([getattr(session, side) for session in live], pa.int64()))
-        kept = kept.append_column(STANDING, self._standings.column(numbers))
-        kept = kept.append_column(FILLED, pa.array([place is not None for place in places], pa.bool_()))
-        rows = pa.array(places, pa.int64())
-        for name in self._names:
-            kept = kept.append_column(name, self._merged[name].take(rows))
+        columns = {
+            START: pa.array([session.start for session in live], pa.int64()),
+            END: pa.array([session.end for session in live], pa.int64()),
+            STANDING: self._standings.column(numbers),
+            FILLED: pa.array([place is not None for place in places], pa.bool_()),
+        }
+        kept = side_by_side(with_columns(kept, columns), self._merged.select(self._names).take(pa.array(places, pa.int64())))
         if self.fold.is_ordered:
             held = [int(self._counts[session.pieces].sum()) if session.pieces else 0 for session in live]
             kept = kept.append_column(HELD, pa.array(held, pa.int64()))
@@ -327,11 +326,8 @@ class CalledSessions(ColumnarBatch):
             END: [entry.end for entry in entries],
             SHOWN: [entry.kind for entry in entries],
         }
-        for name, values in columns.items():
-            kept = kept.append_column(name, pa.array(values, pa.int64()))
-        kept = _pane_numbers([entry.numbers for entry in entries]).beside(kept)
-        for name, column in zip(self._names, self._partials(met, entries).columns, strict=True):
-            kept = kept.append_column(name, column)
+        kept = with_columns(kept, {name: pa.array(values, pa.int64()) for name, values in columns.items()})
+        kept = side_by_side(_pane_numbers([entry.numbers for entry in entries]).beside(kept), self._partials(met, entries))
         kept = kept.append_column(SEGMENT, pa.array(store.shards(kept)))
         segments = distinct(store.shards(met.keys))
         before = store.read(segments)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Integers, Mask
-from windowpane.arrays.columns import replaced
+from windowpane.arrays.columns import with_columns
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import in_order, numbered
 from windowpane.engines.common.columnar import (
@@ -113,13 +113,7 @@ class _Batch(ColumnarBatch):
     def on_watermark(self, before: int) -> None:
         if self.watermark == before:
             return
-        rows = self._released()
-        hashes = np.zeros(0, np.uint64) if rows is None else stored_hashes(rows)
-
-        def step(held: pa.Table | None, numbers: Integers) -> pa.Table | None:
-            return self._cut(held, None if rows is None or not len(numbers) else rows.take(pa.array(numbers)))
-
-        self._pages.each(hashes, self.watermark, STEP_ROWS.value, step)
+        self._pages.meet(self._released(), self.watermark, STEP_ROWS.value, self._cut)
         if self._fired:
             fired = pa.concat_tables(self._fired)
             fired = fired.take(pa.array(np.argsort(fired[END].to_numpy(), kind="stable")))
@@ -163,9 +157,7 @@ class _Batch(ColumnarBatch):
             WEIGHT: rows[WEIGHT].fill_null(0) if WEIGHT in given else pa.array(np.zeros(count, np.int64)),
             CLOSES: rows[CLOSES].fill_null(False) if CLOSES in given else pa.array(np.zeros(count, bool)),
         }
-        for name, column in columns.items():
-            rows = replaced(rows, name, column) if name in given else rows.append_column(name, column)
-        return rows
+        return with_columns(rows, columns)
 
     def _cut(self, held: pa.Table | None, rows: pa.Table | None) -> pa.Table | None:
         """Cut open sessions and the rows behind them, let those fire that have ended, and return those that are open."""

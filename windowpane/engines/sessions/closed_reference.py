@@ -18,13 +18,12 @@ from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.program import LATE, Program, Upstream
-from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.row.reference import AddedColumns, values_seen
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import present
-from windowpane.hidden_columns import FIRING_WATERMARK, TIME
-from windowpane.kernels.keys.key_codes import plain_key
+from windowpane.hidden_columns import TIME
 from windowpane.operators.window.contexts import UserCode
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.state.blob_store import BlobStore
@@ -74,10 +73,8 @@ class _Batch(OrderedBatch[Program]):
         if self.program.upstream is not Upstream.WINDOW_WITH_WATERMARKS:
             self._take(rows)
             return
-        marks = rows[FIRING_WATERMARK].to_numpy()
-        for fired_under in sorted(set(marks.tolist())):
-            self.advance_watermark(fired_under)
-            self._take(rows.filter(pa.array(marks == fired_under)))
+        for part in self.by_watermark(rows):
+            self._take(part)
 
     def _take(self, rows: pa.Table) -> None:
         for key, row in self._rows(punctual_rows(self, self._missed, rows)):
@@ -86,10 +83,7 @@ class _Batch(OrderedBatch[Program]):
 
     def _rows(self, rows: pa.Table) -> Iterator[tuple[Value, Waiting]]:
         """Yield keys and rows; key columns that aggregates read are spelled as keys are."""
-        seen = rows.select(self.program.values)
-        if self.program.aggregates:
-            for name in set(self.program.key_columns) & set(seen.column_names):
-                seen = seen.set_column(seen.column_names.index(name), name, plain_key(seen[name]))
+        seen = values_seen(self.program, rows)
         names = self._rule.columns
         closes = rows[CLOSES].to_pylist() if CLOSES in names else [False] * rows.num_rows
         weights = rows[WEIGHT].to_pylist() if WEIGHT in names else [0] * rows.num_rows

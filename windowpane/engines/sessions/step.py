@@ -93,7 +93,7 @@ class SessionStep:
         fired = sessions.filter(pa.array(fires & _is_filled(sessions)))
         if FILLED in sessions.column_names and fires.any():
             filled = pa.array(_is_filled(sessions) & ~fires)
-            sessions = sessions.set_column(sessions.column_names.index(FILLED), FILLED, filled)
+            sessions = replaced(sessions, FILLED, filled)
         if self._evictions is not None:
             sessions = self._evictions.left(sessions, fires)
         return fired, sessions, ~self.rule.is_over(ends, now)

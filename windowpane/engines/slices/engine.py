@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from windowpane.arrays.columns import replaced, split
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import TaskNumbers
 from windowpane.engines.common.columnar import common_refusal, fold_of, with_plain_keys
@@ -147,7 +148,7 @@ class _Batch(ColumnarBatch):
         start = self._slices.starts(np.array([self.now]))
         in_window = self._slices.covers(np.array([self.now]), start)[0]
         starts = pa.array(np.full(folded.num_rows, start[0]))
-        folded = folded.set_column(folded.column_names.index(SLICE), SLICE, starts)
+        folded = replaced(folded, SLICE, starts)
         return folded if in_window else folded.slice(0, 0)
 
     def _without_gaps(self, rows: pa.Table) -> pa.Table:
@@ -159,7 +160,7 @@ class _Batch(ColumnarBatch):
 
     def _add(self, partials: pa.Table) -> None:
         """Fire again the windows that partials are late for, for the keys they touch; then append them to their slices."""
-        by_slice = _by_slice(partials)
+        by_slice = [(start, rows.combine_chunks()) for start, rows in split(partials, SLICE)]
         if self.is_event_time and not self._engine.refines_each:
             self._refine(by_slice)
         for start, rows in by_slice:
@@ -283,21 +284,6 @@ class SlicesEngine(WindowsEngine):
     @classmethod
     def explains(cls, program: Program) -> bool:
         return not program.spec.merges and program.spec.assigner.has_ends
-
-
-def _by_slice(partials: pa.Table) -> list[tuple[int, pa.Table]]:
-    """Return (slice, its rows without the slice column) for each slice present, in order."""
-    if not partials.num_rows:
-        return []
-    starts = partials[SLICE].to_numpy()
-    if (starts[1:] < starts[:-1]).any():
-        partials = partials.sort_by(SLICE)
-        starts = partials[SLICE].to_numpy()
-    present, firsts = np.unique(starts, return_index=True)
-    body = partials.drop_columns([SLICE])
-    ends = [*firsts[1:].tolist(), len(starts)]
-    spans = zip(present.tolist(), firsts.tolist(), ends, strict=True)
-    return [(start, body.slice(first, end - first).combine_chunks()) for start, first, end in spans]
 
 
 def _marked(table: pa.Table, touched: bool) -> pa.Table:

@@ -25,12 +25,6 @@ class Spans:
         """Return the parts of some variables, of all where ``names`` is ``None``."""
         return [part for part, name in enumerate(self.variables) if name is not None and (names is None or name in names)]
 
-    def counts(self, names: Collection[str] | None) -> Integers:
-        """Return how many rows some variables have in each match."""
-        parts = self.parts_of(names)
-        found: Integers = (self.ends[:, parts] - self.starts[:, parts]).sum(axis=1)
-        return found
-
     def rows(self, is_first: bool, names: Collection[str] | None, offset: int) -> Integers:
         """Return the row of some variables that is ``offset`` such rows behind the first one, or before the last one."""
         found = np.full(len(self.starts), ABSENT)

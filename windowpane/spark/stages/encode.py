@@ -16,7 +16,7 @@ from pyspark import TaskContext
 
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.combiner import Combiner, Folding
-from windowpane.engines.join.sides import tagged
+from windowpane.engines.common.tagged import tagged
 from windowpane.hidden_columns import PARTITION, PASSED, POSITION, TIME
 from windowpane.kernels.keys.coded_texts import spelled, together
 from windowpane.spark.internals.worker import prepare_worker
@@ -164,7 +164,7 @@ class Encoder:
         if (self.combiner is None or self.combiner.keeps_rows) and len(self.keys) == 1:
             rows = coded(rows, self.keys[0])
         body = rows.drop_columns([name for name in self.dropped if name in rows.column_names])
-        body = body if self.side is None else tagged(body, self.side)
+        body = body if self.side is None else tagged(body, side=self.side)
         if buckets == 1 or not self.keys:
             return [(0, body)]
         numbers = bucket_numbers(rows, self.keys, buckets)
