@@ -50,36 +50,33 @@ class SqlType:
             return f"DECIMAL({DIGITS}, {self.scale})"
         if self.element is not None:
             return f"{self.element.duckdb}[]"
-        return _DUCKDB[self.name]
+        return _KINDS[self.name][0]
 
     def __str__(self) -> str:
-        return f"{self.element}[]" if self.element is not None else _SHOWN.get(self.name, self.name)
+        if self.element is not None:
+            return f"{self.element}[]"
+        return next(iter(_KINDS[self.name][1]), self.name)
 
 
-_DUCKDB = {
-    "unknown": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "smallint": "SMALLINT",
-    "integer": "INTEGER",
-    "bigint": "BIGINT",
-    "real": "FLOAT",
-    "double": "DOUBLE",
-    "varchar": "VARCHAR",
-    "bytea": "BLOB",
-    "date": "DATE",
-    "time": "TIME",
-    "timestamp": "TIMESTAMP",
-    "timestamptz": "TIMESTAMPTZ",
-    "interval": "INTERVAL",
-    "jsonb": "JSON",
+_KINDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "unknown": ("VARCHAR", ()),
+    "boolean": ("BOOLEAN", ("boolean", "bool")),
+    "smallint": ("SMALLINT", ("smallint", "int2", "tinyint")),
+    "integer": ("INTEGER", ("integer", "int", "int4", "serial")),
+    "bigint": ("BIGINT", ("bigint", "int8")),
+    "numeric": ("DECIMAL", ("numeric", "decimal")),
+    "real": ("FLOAT", ("real", "float4")),
+    "double": ("DOUBLE", ("double precision", "double", "float", "float8")),
+    "varchar": ("VARCHAR", ("character varying", "varchar", "string", "text")),
+    "bytea": ("BLOB", ("bytea", "bytes")),
+    "date": ("DATE", ("date",)),
+    "time": ("TIME", ("time without time zone", "time")),
+    "timestamp": ("TIMESTAMP", ("timestamp without time zone", "timestamp")),
+    "timestamptz": ("TIMESTAMPTZ", ("timestamp with time zone", "timestamptz", "timestamp_ltz", "timestampltz")),
+    "interval": ("INTERVAL", ("interval",)),
+    "jsonb": ("JSON", ("jsonb", "json")),
 }
-_SHOWN = {
-    "double": "double precision",
-    "varchar": "character varying",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-    "time": "time without time zone",
-}
+"""Each type: what DuckDB calls it, and its names in SQL, the one by which it is shown first."""
 
 UNKNOWN = SqlType("unknown")
 BOOLEAN = SqlType("boolean")
@@ -105,24 +102,10 @@ _WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _NUMBER_RANK = {"smallint": 1, "integer": 2, "bigint": 3, "numeric": 4, "real": 5, "double": 6}
 _TIME_RANK = {"date": 1, "timestamp": 2, "timestamptz": 3}
 
-_WORDS = {
-    BOOLEAN: ("boolean", "bool"),
-    SMALLINT: ("smallint", "int2", "tinyint"),
-    INTEGER: ("int", "integer", "int4", "serial"),
-    BIGINT: ("bigint", "int8"),
-    REAL: ("real", "float4"),
-    DOUBLE: ("float", "float8", "double", "double precision"),
-    VARCHAR: ("varchar", "character varying", "string", "text"),
-    BYTEA: ("bytea", "bytes"),
-    DATE: ("date",),
-    TIME: ("time", "time without time zone"),
-    TIMESTAMP: ("timestamp", "timestamp without time zone"),
-    TIMESTAMPTZ: ("timestamptz", "timestamp with time zone", "timestamp_ltz", "timestampltz"),  # the last: a parsed type's
-    INTERVAL: ("interval",),
-    JSONB: ("jsonb", "json"),
-    NUMERIC: ("numeric", "decimal"),
-}
-_NAMES = {name: kind for kind, names in _WORDS.items() for name in names}
+_NAMES = {word: NUMERIC if name == "numeric" else SqlType(name) for name, (_, words) in _KINDS.items() for word in words}
+
+SHOWN_IN_DUCKDB = {duckdb: words[0] for duckdb, words in _KINDS.values() if words}
+"""How types are shown, by what DuckDB calls them."""
 
 
 def numeric(scale: int, whole: int = DIGITS) -> SqlType:

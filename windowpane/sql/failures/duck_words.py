@@ -21,27 +21,18 @@ from windowpane.errors import (
     OutOfRangeError,
     SqlRunError,
 )
+from windowpane.sql.expressions.types import SHOWN_IN_DUCKDB
 from windowpane.sql.values.instant_text import NO_ZONE
 
 _TYPES: Final[dict[str, str]] = {
-    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "TIMESTAMPTZ": "timestamp with time zone",
-    "TIMESTAMP": "timestamp without time zone",
-    "TIME": "time without time zone",
-    **dict.fromkeys(("INT8", "UINT8", "INT16", "UINT16", "TINYINT", "SMALLINT"), "smallint"),
-    **dict.fromkeys(("INT32", "UINT32", "INTEGER_LITERAL", "INTEGER"), "integer"),
-    **dict.fromkeys(("INT64", "UINT64", "BIGINT"), "bigint"),
-    **dict.fromkeys(("INT128", "UINT128", "HUGEINT", "UHUGEINT", "BIGNUM", "DECIMAL"), "numeric"),
-    "FLOAT": "real",
-    "DOUBLE": "double precision",
-    "BOOLEAN": "boolean",
+    "TIMESTAMP WITH TIME ZONE": SHOWN_IN_DUCKDB["TIMESTAMPTZ"],
+    **dict.fromkeys(("INT8", "UINT8", "INT16", "UINT16", "TINYINT"), "smallint"),
+    **dict.fromkeys(("INT32", "UINT32", "INTEGER_LITERAL"), "integer"),
+    **dict.fromkeys(("INT64", "UINT64"), "bigint"),
+    **dict.fromkeys(("INT128", "UINT128", "HUGEINT", "UHUGEINT", "BIGNUM"), "numeric"),
     "BOOL": "boolean",
-    "INTERVAL": "interval",
-    "JSON": "jsonb",
-    "BLOB": "bytea",
-    "STRING_LITERAL": "character varying",
-    "VARCHAR": "character varying",
-    "DATE": "date",
+    "STRING_LITERAL": SHOWN_IN_DUCKDB["VARCHAR"],
+    **SHOWN_IN_DUCKDB,
 }
 _TYPE = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
 

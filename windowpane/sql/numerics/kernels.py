@@ -100,26 +100,19 @@ def _constant(column: pa.ChunkedArray) -> int:
     return int(column[0].as_py()) if len(column) else 0
 
 
-def quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
-    """Return quotients with 28 significant digits; by zero NULL, or an error if that is refused."""
-    return decimals(_quotients(left, right, refused, ROUNDED), QUOTIENT_PLACES)
+def quotients(place: Placed, places: int) -> Kernel:
+    """Return the function of quotients at a number of places; by zero they are NULL, or an error if that is refused."""
+    return lambda left, right, refused: decimals(_quotients(left, right, refused, place), places)
 
 
-def quotient_at(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
-    """Return quotients rounded to a constant number of places, as text."""
-    wanted = _constant(places)
-    return _texts(_quotients(left, right, refused, rounded(wanted)), wanted)
+def quotients_at(place_at: Callable[[int], Placed]) -> Kernel:
+    """Return the function of quotients at a number of places that is an argument, a constant; they are text."""
 
+    def kernel(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+        wanted = _constant(places)
+        return _texts(_quotients(left, right, refused, place_at(wanted)), wanted)
 
-def quotient_within(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
-    """Return quotients with 28 significant digits at a constant number of places, as text."""
-    wanted = _constant(places)
-    return _texts(_quotients(left, right, refused, significant(wanted)), wanted)
-
-
-def whole_quotient(left: pa.ChunkedArray, right: pa.ChunkedArray, refused: pa.ChunkedArray) -> pa.Array:
-    """Return quotients cut to integers: ``div``."""
-    return decimals(_quotients(left, right, refused, _cut), 0)
+    return kernel
 
 
 def _cut(numerator: int, denominator: int) -> int:
@@ -168,23 +161,18 @@ def exactly(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
     return _texts([place(value, scale) for value in integers(values)], wanted)
 
 
-def rounded_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
-    """Return each numeric rounded to its own number of places, perhaps negative, as text."""
-    return _cut_at(values, places, rounded(0))
+def each_at(cut: Placed) -> Kernel:
+    """Return the function of numerics each cut, or rounded, at its own number of places, perhaps negative, as text."""
 
+    def kernel(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
+        scale = values.type.scale
+        found = []
+        for value, wanted in zip(integers(values), places.to_pylist(), strict=True):
+            step = 10 ** (scale - max(min(int(wanted), scale), -DIGITS))
+            found.append(cut(value, step) * step)
+        return _texts(found, scale)
 
-def truncated_at(values: pa.ChunkedArray, places: pa.ChunkedArray) -> pa.Array:
-    """Return each numeric cut to its own number of places, perhaps negative, as text."""
-    return _cut_at(values, places, _cut)
-
-
-def _cut_at(values: pa.ChunkedArray, places: pa.ChunkedArray, cut: Placed) -> pa.Array:
-    scale = values.type.scale
-    found = []
-    for value, wanted in zip(integers(values), places.to_pylist(), strict=True):
-        step = 10 ** (scale - max(min(int(wanted), scale), -DIGITS))
-        found.append(cut(value, step) * step)
-    return _texts(found, scale)
+    return kernel
 
 
 def parsed(values: pa.ChunkedArray) -> pa.Array:
@@ -360,15 +348,15 @@ _VARIANCE = f"DECIMAL({DIGITS}, {VARIANCE_PLACES})"
 _EXACT = f"DECIMAL({DIGITS}, {EXACT_PLACES})"
 
 FUNCTIONS: Final[dict[str, tuple[Kernel, str]]] = {
-    "quotient": (quotient, _QUOTIENT),
-    "quotient_at": (quotient_at, "VARCHAR"),
-    "quotient_within": (quotient_within, "VARCHAR"),
-    "div": (whole_quotient, f"DECIMAL({DIGITS}, 0)"),
+    "quotient": (quotients(ROUNDED, QUOTIENT_PLACES), _QUOTIENT),
+    "quotient_at": (quotients_at(rounded), "VARCHAR"),
+    "quotient_within": (quotients_at(significant), "VARCHAR"),
+    "div": (quotients(_cut, 0), f"DECIMAL({DIGITS}, 0)"),
     "product": (product, _EXACT),
     "rounded_product": (rounded_product, _QUOTIENT),
     "exactly": (exactly, "VARCHAR"),
-    "round_at": (rounded_at, "VARCHAR"),
-    "trunc_at": (truncated_at, "VARCHAR"),
+    "round_at": (each_at(rounded(0)), "VARCHAR"),
+    "trunc_at": (each_at(_cut), "VARCHAR"),
     "parsed": (parsed, _EXACT),
     "parsed_at": (parsed_at, "VARCHAR"),
     "taken": (taken, "VARCHAR"),

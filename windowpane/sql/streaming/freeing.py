@@ -14,7 +14,7 @@ long as one of them is still needed. State is freed after the rows of a batch, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -36,24 +36,18 @@ def free(node: Node, storage: Storage, clock: Clock, tables: Sequence[str], *, w
         tables: one for each input, with the input's columns (of folded groups: with the columns of the groups).
         whole: whether the tables hold all state, or only that of some keys beside parts of others.
     """
-    if isinstance(node, Join) and node.by_arrival:
-        return  # what a row of the left side meets does not depend on its time
-    if isinstance(node, Join):
-        _free_join(node, storage, clock, tables, whole)
-        return
     for table, passed in zip(tables, _passed(node, clock), strict=True):
         if passed:
             storage.run(f"DELETE FROM {table} WHERE {passed}")
-    if isinstance(node, SessionWindows):
+    if isinstance(node, Join):
+        _free_unmatched(node, storage, clock, tables, whole)
+    elif isinstance(node, SessionWindows):
         _free_sessions(node, storage, clock, tables[0])
 
 
 def frees_rows(node: Join, clock: Clock) -> bool:
     """Whether a watermark may free rows of a join."""
-    if node.by_arrival:
-        return False
-    limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
-    return any(limit is not None for limit in limits) or any(_past(node, index, clock) for index in range(2))
+    return any(_passed(node, clock)) or any(_past(node, index, clock) for index in range(2))
 
 
 def ended(node: Node, clock: Clock, *, whole: bool = True) -> list[str]:
@@ -67,16 +61,13 @@ def ended(node: Node, clock: Clock, *, whole: bool = True) -> list[str]:
         clock: its watermarks.
         whole: see ``free``.
     """
+    found = _passed(node, clock)
     if isinstance(node, Join):
-        if node.by_arrival:
-            return ["", ""]
-        limits = [(pair, _both(node.left, pair[0], node.right, pair[1], clock)) for pair in node.keys]
         witnesses = () if whole else WITNESSES.get(node.kind, ())
         past = ["" if index in witnesses else _past(node, index, clock) for index in range(2)]
-        return [_any(iter([*(_behind(pair[index], limit) for pair, limit in limits), past[index] or None])) for index in range(2)]
-    found = list(_passed(node, clock))
+        return [_any(each) for each in zip(found, past, strict=True)]
     limit = _session_limit(node, clock) if isinstance(node, SessionWindows) else None
-    return [_any(iter([each or None, _behind(node.columns[-1].id, limit)])) for each in found]
+    return [_any((each, _behind(node.columns[-1].id, limit))) for each in found]
 
 
 class _Named:
@@ -89,16 +80,11 @@ class _Named:
 def freed_where(node: Node) -> str:
     """Return the condition on rows of a node's state that a watermark makes useless, as EXPLAIN writes it; empty for none."""
     clock = _Named()
+    found = _passed(node, clock)
     if isinstance(node, Join):
-        if node.by_arrival:
-            return ""
-        limits = [(pair, _both(node.left, pair[0], node.right, pair[1], clock)) for pair in node.keys]
-        closed = [_any(_behind(pair[index], limit) for pair, limit in limits) for index in range(2)]
-        found = [closed[index] or _past(node, index, clock) for index in range(2)]
-    else:
-        found = list(_passed(node, clock))
-        if isinstance(node, SessionWindows) and (mark := node.input.watermarks.get(node.time)) is not None and mark.final:
-            found.append(f"{quoted(node.time)} + {node.gap.sql} < {clock.of(mark)}")
+        found = [passed or _past(node, index, clock) for index, passed in enumerate(found)]
+    elif isinstance(node, SessionWindows) and (limit := _session_limit(node, clock)) is not None:
+        found.append(_beyond_the_gap(node, limit))
     return ", or ".join(dict.fromkeys(filter(None, found)))
 
 
@@ -116,24 +102,28 @@ def _is_final(node: Node, name: str) -> bool:
     return watermark is not None and watermark.final
 
 
-def _passed(node: Node, clock: Clock) -> Iterator[str]:
-    """Yield for each input the condition on its rows that makes them useless, empty where there is none."""
-    if isinstance(node, SetOperation):
-        pairs = zip(node.left.columns, node.right.columns[: len(node.columns)], strict=False)
-        limits = [(one.id, other.id, _both(node.left, one.id, node.right, other.id, clock)) for one, other in pairs]
-        yield _any(_behind(one, limit) for one, _, limit in limits)
-        yield _any(_behind(other, limit) for _, other, limit in limits)
-    else:
+def _passed(node: Node, clock: Clock) -> list[str]:
+    """Return for each input the condition on its rows that makes them useless by themselves, empty where there is none."""
+    if not isinstance(node, Join | SetOperation):
         source = node.inputs[0]
-        yield _any(_behind(name, clock.of(source.watermarks[name])) for name in closing_columns(node))
+        return [_any(_behind(name, clock.of(source.watermarks[name])) for name in closing_columns(node))]
+    limits = [(pair, _both(node.left, pair[0], node.right, pair[1], clock)) for pair in _equal_columns(node)]
+    return [_any(_behind(pair[index], limit) for pair, limit in limits) for index in range(2)]
+
+
+def _equal_columns(node: Join | SetOperation) -> Sequence[tuple[str, str]]:
+    """Return the columns of both sides that are equal in rows that meet; what a row meets by arrival depends on no time."""
+    if isinstance(node, Join):
+        return () if node.by_arrival else node.keys
+    return [(one.id, other.id) for one, other, _ in zip(node.left.columns, node.right.columns, node.columns, strict=False)]
 
 
 def _behind(name: str, limit: str | None) -> str | None:
     return None if limit is None else f"{quoted(name)} < {limit}"
 
 
-def _any(conditions: Iterator[str | None]) -> str:
-    return " OR ".join(condition for condition in conditions if condition is not None)
+def _any(conditions: Iterable[str | None]) -> str:
+    return " OR ".join(filter(None, conditions))
 
 
 def _both(left: Node, one: str, right: Node, other: str, clock: Clock) -> str | None:
@@ -148,22 +138,21 @@ def _session_limit(node: SessionWindows, clock: Clock) -> str | None:
     return clock.of(watermark) if watermark is not None and watermark.final else None
 
 
+def _beyond_the_gap(node: SessionWindows, limit: str) -> str:
+    return f"{quoted(node.time)} + {node.gap.sql} < {limit}"
+
+
 def _free_sessions(node: SessionWindows, storage: Storage, clock: Clock, table: str) -> None:
     limit = _session_limit(node, clock)
     if limit is None:
         return
-    old = f"(SELECT * FROM {table} WHERE {quoted(node.time)} + {node.gap.sql} < {limit})"
+    old = f"(SELECT * FROM {table} WHERE {_beyond_the_gap(node, limit)})"
     rows = f"(SELECT s.* FROM {table} AS s SEMI JOIN {old} AS o ON {same('s', 'o', node.partition)})"
     closed = storage.temporary(f"SELECT * FROM ({node.sql(rows)}) WHERE {quoted(node.columns[-1].id)} < {limit}")
     storage.run(f"DELETE FROM {table} AS s USING {closed} AS d WHERE {same('s', 'd', node.input.key)}")
 
 
-def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str], whole: bool) -> None:
-    limits = [_both(node.left, one, node.right, other, clock) for one, other in node.keys]
-    for index, table in enumerate(tables):
-        closed = _any(_behind(pair[index], limit) for pair, limit in zip(node.keys, limits, strict=True))
-        if closed:
-            storage.run(f"DELETE FROM {table} WHERE {closed}")
+def _free_unmatched(node: Join, storage: Storage, clock: Clock, tables: Sequence[str], whole: bool) -> None:
     past = [_past(node, index, clock) for index in range(2)]
     witnesses = WITNESSES.get(node.kind, ())
     useless = {
@@ -179,6 +168,8 @@ def _free_join(node: Join, storage: Storage, clock: Clock, tables: Sequence[str]
 
 def _past(node: Join, index: int, clock: Clock) -> str:
     """Return the condition on rows of an input that no later change can match, and that do not change themselves any more."""
+    if node.by_arrival:
+        return ""
     source, other = node.inputs[index], node.inputs[1 - index]
     conditions = [
         _behind(pair[index], clock.of(other.watermarks[pair[1 - index]]))
@@ -189,7 +180,7 @@ def _past(node: Join, index: int, clock: Clock) -> str:
         limit = clock.of(bound.watermark) if bound.frees == index and bound.watermark.final else None
         # Where the bound of a row is NULL, the row matches nothing.
         conditions.append(None if limit is None else f"({bound.value.sql} < {limit} OR {bound.value.sql} IS NULL)")
-    matched = _any(iter(conditions))
+    matched = _any(conditions)
     if not matched or source.append_only:
         return matched
     settled = _any(_behind(name, clock.of(mark)) for name, mark in source.watermarks.items() if mark.final)
