@@ -82,6 +82,12 @@ def test_a_copy_goes_on_after_the_checkpoint_it_is_of_is_gone(spark: Any, tmp_pa
         wp.checkpoints.copy(str(tmp_path / "elsewhere"), str(tmp_path / "new"), spark=spark)
 
 
+def test_a_folder_that_sparks_reader_of_state_cannot_find_is_said(spark: Any, tmp_path: Path) -> None:
+    unpack("counts", tmp_path / "with space", tmp_path / "in")
+    with pytest.raises(InvalidSpecError, match="Spark's reader of state finds no folder whose path a URI escapes"):
+        wp.checkpoints.verify(str(tmp_path / "with space"), spark=spark)
+
+
 def test_a_batch_that_is_not_committed_is_copied_for_the_same_query_alone(spark: Any, tmp_path: Path) -> None:
     unpack("counts", tmp_path / "old", tmp_path / "in")
     commits = tmp_path / "old" / "commits"

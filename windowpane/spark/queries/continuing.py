@@ -235,18 +235,20 @@ def _watermark(spark: SparkSession, checkpoint: str, committed: int) -> int:
 
 
 def _from_state(spark: SparkSession, checkpoint: str) -> list[Held | None]:
-    """Return what the headers in state say, an operator each."""
+    """Return what the headers in state say, an operator each; nothing where Spark's reader of state does not find it."""
     held = []
     try:
         rows = spark.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorName").distinct().collect()
+        for number in sorted(row[0] for row in rows if str(row[1]).startswith("transformWithState")):
+            state = (
+                spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0]).option("operatorId", number)
+            )
+            whole = state.load(checkpoint)
+            headers = whole.filter("user_map_key.name like '%header'").selectExpr("user_map_key.name", "user_map_value.blob")
+            of = Held.of([(row[0], bytes(row[1])) for row in headers.collect()])
+            held.append(None if of is None else replace(of, behind=partial(_behind, whole)))
     except PySparkException:
         return []
-    for number in sorted(row[0] for row in rows if str(row[1]).startswith("transformWithState")):
-        state = spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0]).option("operatorId", number)
-        found = state.load(checkpoint).filter("user_map_key.name like '%header'")
-        headers = found.selectExpr("user_map_key.name", "user_map_value.blob").collect()
-        of = Held.of([(row[0], bytes(row[1])) for row in headers])
-        held.append(None if of is None else replace(of, behind=partial(_behind, state.load(checkpoint))))
     return held
 
 

@@ -204,6 +204,12 @@ class _Checkpoint:
 
     def blobs(self, operator: int) -> DataFrame:
         """Return the blobs of all buckets as the last committed batch left them: bucket, name, blob."""
+        uri = files_of(self.spark, self.path)[1].toUri()
+        if uri.getRawPath() != uri.getPath():
+            raise InvalidSpecError(
+                f"{self.path!r}: Spark's reader of state finds no folder whose path a URI escapes, such as one with a space. "
+                "Copy the checkpoint to another name first, with wp.checkpoints.copy(..., same_query=True)."
+            )
         state = self.spark.read.format("statestore").option("stateVarName", SparkBlobStore.DECLARED[0])
         rows = state.option("operatorId", operator).option("batchId", self.committed).load(self.path)
         return rows.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
