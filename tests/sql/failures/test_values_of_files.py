@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from windowpane.sql import Session
+from windowpane.sql.expressions.types import BIGINT, DOUBLE, REAL, VARCHAR
+from windowpane.sql.values.json_lines import read_lines
 
 
 def _taken(folder: Path, name: str, content: bytes, columns: str) -> list[list[str | None]]:
@@ -87,3 +93,96 @@ def test_objects_on_several_lines(tmp_path: Path) -> None:
 def test_compressed_files(tmp_path: Path, name: str) -> None:
     content = b'{"x": "1.0"}\n{"x": "b"}\n' if "json" in name else b"x\n1.0\nb\n"
     assert _taken(tmp_path / "in", name, content, "x text") == [["1.0"], ["b"]]
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with Session(":memory:") as session:
+        yield session
+
+
+def read(session: Session, folder: Path, columns: str, text: str, connector: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a file."""
+    (folder / "in").mkdir()
+    (folder / "in" / "a").write_text(text)
+    session.run(f"CREATE SOURCE s ({columns}) WITH (connector = '{connector}', path = '{folder / 'in'}')")
+    session.run("CREATE MATERIALIZED VIEW v AS SELECT * FROM s; FLUSH")
+    return session.query("SELECT * FROM v").rows()
+
+
+UUID = "0F8FAD5B-d9cb-469f-a165-70867728950E"
+
+
+@pytest.mark.parametrize("other", ['{"a": "z"}', '{"a": 7}', '{"a": [1.50]}'], ids=["of texts", "of numbers", "of lists"])
+@pytest.mark.parametrize(
+    "value", ["2", "1.50", "1e3", "12345678901234567.25", "true", f'"{UUID}"', '"2024-01-01T10:00:00Z"', '" x"', '""']
+)
+def test_a_text_is_what_is_written(session: Session, tmp_path: Path, value: str, other: str) -> None:
+    rows = read(session, tmp_path, "a varchar", f'{{"a": {value}}}\n{other}\n', "json")
+    assert rows[0] == (json.loads(value) if value.startswith('"') else value,)
+
+
+def test_a_line_of_csv_is_a_row_whatever_it_begins_with(session: Session, tmp_path: Path) -> None:
+    rows = read(session, tmp_path, "a varchar, b varchar", "a,b\n#x,y\n'p',q\nr,s\n", "csv")
+    assert rows == [("#x", "y"), ("'p'", "q"), ("r", "s")]
+
+
+@pytest.mark.parametrize("beside", ["2", '"2"', "0.5"])
+@pytest.mark.parametrize("kind", ["numeric", "numeric(30, 2)"])
+def test_a_numeric_keeps_its_digits(session: Session, tmp_path: Path, kind: str, beside: str) -> None:
+    rows = read(session, tmp_path, f"a {kind}", f'{{"a": 12345678901234567.25}}\n{{"a": {beside}}}\n', "json")
+    assert rows[0] == (Decimal("12345678901234567.25"),)
+
+
+@pytest.mark.parametrize("beside", ["2", '"2"'])
+def test_a_numeric_of_an_array_keeps_its_digits(session: Session, tmp_path: Path, beside: str) -> None:
+    rows = read(session, tmp_path, "a numeric[]", f'{{"a": [12345678901234567.25, null]}}\n{{"a": [{beside}]}}\n', "json")
+    assert rows == [([Decimal("12345678901234567.25"), None],), ([Decimal(2)],)]
+
+
+def test_a_large_whole_number_beside_a_fraction_keeps_its_last_digit(session: Session, tmp_path: Path) -> None:
+    text = '{"a": 9007199254740993}\n{"a": 9007199254740993.5}\n{"a": 2.0}\n'
+    assert read(session, tmp_path, "a bigint", text, "json") == [(9007199254740993,), (None,), (2,)]
+    assert [row["Value"] for row in session.query("SHOW ERRORS").dicts()] == ["9007199254740993.5"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int[][]", "[[1.5]]"),
+        ("int[]", '["x"]'),
+        ("int[]", "3"),
+        ("timestamp[]", '["2024-01-01 10:00 noon"]'),
+        ("real", "1e39"),
+        ("double", "1e400"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_malformed(session: Session, tmp_path: Path, kind: str, value: str) -> None:
+    assert read(session, tmp_path, f"a {kind}", f'{{"a": {value}}}\n', "json") == [(None,)]
+    (error,) = session.query("SHOW ERRORS").dicts()
+    assert "out of range" in error["Error"] or "invalid input syntax" in error["Error"]
+
+
+@pytest.mark.parametrize("beside", ["null", "[1.50]"])
+def test_texts_of_an_array_keep_their_characters(session: Session, tmp_path: Path, beside: str) -> None:
+    text = f'{{"a": ["x, \\"y\\"", null, "n\\nl", "null"]}}\n{{"a": {beside}}}\n'
+    assert read(session, tmp_path, "a varchar[]", text, "json")[0] == (['x, "y"', None, "n\nl", "null"],)
+
+
+def test_bytes_are_those_of_their_hexadecimal_digits(session: Session, tmp_path: Path) -> None:
+    assert read(session, tmp_path, "a bytea", '{"a": "\\\\x6162"}\n{"a": "abc"}\n', "json") == [(b"ab",), (b"abc",)]
+
+
+def test_names_match_whatever_their_case(session: Session, tmp_path: Path) -> None:
+    text = '{"userId": 1}\n{"userid": 2}\n{"USERID": 3, "userid": 4}\n{"other": 5}\n'
+    assert read(session, tmp_path, "userid int", text, "json") == [(1,), (2,), (4,), (None,)]
+
+
+def test_a_name_in_another_case_behind_the_first_lines_is_seen() -> None:
+    lines = b"\n".join([b'{"a": 1, "b": "x"}'] * 10_000 + [b'{"A": 2, "b": "y"}'])
+    assert read_lines(lines, {"a": BIGINT, "b": VARCHAR}) is None
+
+
+def test_what_arrow_would_change_is_refused() -> None:
+    for kind, value in ((BIGINT, b"1.5"), (VARCHAR, b"1"), (REAL, b"1e39"), (DOUBLE, b"1e400")):
+        assert read_lines(b'{"a": ' + value + b"}\n", {"a": kind}) is None

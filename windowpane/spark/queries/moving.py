@@ -224,9 +224,7 @@ class _Checkpoint:
             write_line(spark, f"{beside}/in/row", "1")
             text = spark.readStream.text(f"{only(beside)}/in")
             rows = text.select(F.lit(0).alias("bucket"), F.lit(PROBE).alias("blob"), F.timestamp_seconds(F.lit(0)).alias("at"))
-            mode = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"].replace(
-                "NoTime", "None"
-            )  # it is told so
+            mode = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"]
             processor = BucketProcessor(_no_engine, Wire(), mode)
             begun = run_on_buckets(rows.withWatermark("at", "0 seconds"), processor, together)
             writer = begun.writeStream.format("noop").outputMode("append").trigger(availableNow=True)

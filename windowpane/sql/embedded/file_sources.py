@@ -1,8 +1,8 @@
 """Sources of files: every flush takes in the files that are new, each one chunk, in the order of their names.
 
 The values of CSV and JSON are texts until their columns cast them: what DuckDB would take them for, "10:00" for a time and "1.50"
-for a double, changes them. JSON is cut into texts here, one document after another, and so is a file of CSV that DuckDB cannot
-cut: see ``windowpane.malformed``.
+for a double, changes them. A file that is not read at once, of JSON by Arrow and of CSV by DuckDB, is cut into texts row by row:
+see ``windowpane.malformed``.
 
 Which files were taken is kept in ``windowpane.files``, in the transaction that takes them, so no file counts twice. Its rows
 are deleted with their table. It is read once, and again after a transaction that was rolled back.
@@ -41,6 +41,7 @@ from windowpane.sql.parse.connector_options import (
     refuse_other_options,
 )
 from windowpane.sql.parse.positions import Place
+from windowpane.sql.values.json_lines import read_lines
 from windowpane.sql.values.text_values import text_literal
 
 TEXTS = ("json", "csv")
@@ -144,10 +145,11 @@ def take_new_files(
         read = {column: types[column] for column in columns}
         with _on_this_machine(info.options["path"], path) as local:
             try:
-                if connector == "json" or path in by_rows:
+                query = None if path in by_rows else _query(storage, connector, local, read)
+                if query is None:
                     _take_by_rows(storage, info, writer, (path, local), read)
                 else:
-                    writer.append((_query(storage, connector, local, read), columns), info)
+                    writer.append((query, columns), info)
             except MalformedRowError as error:
                 error.path = path
                 raise
@@ -156,21 +158,24 @@ def take_new_files(
         files.add(info.relation.name, path)
 
 
-def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str:
-    if connector == "csv":
+def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str | None:
+    """Return the query of a file's rows, ``None`` where it is to be read row by row. No type of a value is guessed."""
+    if connector == "json":
+        found = read_lines(_content(path), types)
+        if found is None:
+            return None
+        source = storage.temporary_from(found)
+    elif connector == "csv":
         delimiter = csv_delimiter(_heading(path), list(types))
         source = f"read_csv({text_literal(path)}, delim = {text_literal(delimiter)}, {_AS_TEXT})"
-        held = dict.fromkeys(types, "VARCHAR")
     else:
         source = f"read_parquet({text_literal(path)})"
-        has_numeric = any(kind.name == "numeric" for kind in types.values())
-        held = {row[0]: row[1] for row in storage.run(f"DESCRIBE FROM {source}")} if has_numeric else {}
-    items = [taken(quoted(name), held.get(name, ""), kind) for name, kind in types.items()]
-    listed = ", ".join(f"{item} AS {quoted(name)}" for item, name in zip(items, types, strict=True))
-    return f"SELECT {listed} FROM {source}"
+    held = {row[0].lower(): row[1] for row in storage.run(f"DESCRIBE FROM {source}")}
+    items = [f"{taken(quoted(name), held.get(name.lower(), ''), kind)} AS {quoted(name)}" for name, kind in types.items()]
+    return f"SELECT {', '.join(items)} FROM {source}"
 
 
-_AS_TEXT = "header = true, skip = 0, all_varchar = true, quote = '\"', escape = '\"'"
+_AS_TEXT = "header = true, skip = 0, all_varchar = true, quote = '\"', escape = '\"', comment = ''"
 _LONGEST_HEADING = 1 << 20
 
 
@@ -242,7 +247,7 @@ def nested_columns(types: Mapping[str, SqlType]) -> list[str]:
 
 
 def cast_of_text(column: str, kind: SqlType, is_json: bool) -> str:
-    return taken(f"CAST({quoted(column)} AS JSON)" if is_json else quoted(column), "VARCHAR", kind)
+    return taken(f"CAST({quoted(column)} AS JSON)", "JSON", kind) if is_json else taken(quoted(column), "VARCHAR", kind)
 
 
 def _said(error: Exception, local: str, path: str) -> Exception:

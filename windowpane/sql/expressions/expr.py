@@ -30,18 +30,17 @@ from windowpane.sql.expressions.types import (
     as_numeric,
     dimensions,
     is_exact,
-    is_float,
     is_instant,
     is_integer,
     is_number,
     numeric,
 )
 from windowpane.sql.numerics.conversions import (
-    OF_TEXT,
     declared_numeric,
     literal_sql,
     literal_type,
     numeric_of,
+    of_text,
     text_of,
 )
 from windowpane.sql.numerics.kernels import called
@@ -322,9 +321,6 @@ def _listed(items: array_text.Items, kind: SqlType) -> Expr:
     return Expr(f"CAST([{', '.join(listed)}] AS {kind.duckdb})", kind)
 
 
-_OF_TEXT = {**OF_TEXT, JSONB: "CAST(windowpane_jsonb({0}) AS JSON)"}
-
-
 def if_kept(condition: Expr, value: Expr) -> Expr:
     """Return a value where a condition holds, else NULL: it is not computed there."""
     return build(value.type, "CASE WHEN {0} THEN {1} END", condition, value, name=value.name, operator="CASE")
@@ -435,17 +431,15 @@ def _open_numeric(expr: Expr) -> Expr:
 
 
 def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
-    if kind in _OF_TEXT:
-        return build(kind, _OF_TEXT[kind], expr, name=expr.name)
+    read = of_text(kind)
+    if read is not None:
+        return build(kind, read, expr, name=expr.name)
     if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
         return build(kind, text_values.instant_of_text("windowpane_instant({0})"), expr, name=expr.name)
     if is_instant(kind):
         return build(kind, instant_sql("{0}", kind), expr, name=expr.name)
     if is_integer(kind):
         return build(kind, f"CAST(windowpane_whole({{0}}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
-    if is_float(kind):
-        number = f"CAST(windowpane_float({{0}}, '{kind}') AS {kind.duckdb})"
-        return build(kind, f"CAST(windowpane_finite({{0}}, {number}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
     if kind.element is not None:
         texts = _with_text(kind)
         listed = build(texts, f"from_json(windowpane_array_json({{0}}, {dimensions(kind)}), '{_json_form(kind)}')", expr)

@@ -12,9 +12,12 @@ from windowpane.sql.expressions.types import (
     DIGITS,
     EXACT_PLACES,
     INTERVAL,
+    JSONB,
     TIME,
+    VARCHAR,
     SqlType,
     as_numeric,
+    innermost,
     is_exact,
     is_float,
     is_instant,
@@ -25,10 +28,11 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.numerics.kernels import called, parse
 from windowpane.sql.numerics.placing import exact, rounded
 
-OF_TEXT = {
+_OF_TEXT = {
     BYTEA: "(CASE WHEN contains({0}, '\\') THEN windowpane_bytea_read({0}) ELSE encode({0}) END)",
     INTERVAL: "windowpane_interval_of(windowpane_interval_parts({0}))",
     BOOLEAN: "windowpane_boolean({0})",
+    JSONB: "CAST(windowpane_jsonb({0}) AS JSON)",
     TIME: "CAST(windowpane_clock({0}, 'time') AS TIME)",
 }
 """What a text means as a value of a type; as bytes those its hexadecimal digits or its escapes mean, or its own."""
@@ -59,6 +63,14 @@ def _fits(one: SqlType, kind: SqlType) -> bool:
     return one.scale <= kind.scale and one.whole <= kind.whole
 
 
+def of_text(kind: SqlType) -> str | None:
+    """Return what a text, ``{0}``, means as a value of a type; ``None`` for types that others read."""
+    if is_float(kind):
+        number = f"CAST(windowpane_float({{0}}, '{kind}') AS {kind.duckdb})"
+        return f"CAST(windowpane_finite({{0}}, {number}, '{kind}') AS {kind.duckdb})"
+    return _OF_TEXT.get(kind)
+
+
 def taken(sql: str, held: str, kind: SqlType) -> str:
     """Return a column of a source as a value of a type: none is rounded to a whole number, and no word behind a time ignored.
 
@@ -66,39 +78,45 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
 
     Args:
         sql: the column.
-        held: its type, as DuckDB or Arrow names it; empty where nobody knows it yet.
+        held: its type, as DuckDB or Arrow names it.
         kind: the type.
     """
+    if kind.element is not None:
+        return _taken_elements(sql, held, kind, kind.element)
+    if held == "JSON" and kind != JSONB:
+        sql, held = f"({sql} ->> '$')", "VARCHAR"
     if kind.name == "numeric":
         return _taken_numeric(sql, held, kind)
-    if held in _TEXTS and kind in OF_TEXT:
-        return OF_TEXT[kind].format(sql)
     value = f"CAST({sql} AS {kind.duckdb})"
-    if kind == TIME or is_instant(kind):
-        read = _taken_time(f"CAST({sql} AS VARCHAR)", kind)
-        if held:
-            return read if held in _TEXTS else value
-        return f"CASE WHEN typeof({sql}) = 'VARCHAR' THEN {read} ELSE {value} END"
-    one = kind if kind.element is None else kind.element
-    if "INT" in held or not is_integer(one):
+    if held in _TEXTS and is_instant(kind):
+        middle = "TIMESTAMP" if kind == DATE else kind.duckdb
+        return f"CAST(CAST(windowpane_instant({sql}) AS {middle}) AS {kind.duckdb})"
+    read = of_text(kind) if held in _TEXTS else None
+    if read is not None:
+        return read.format(sql)
+    if "INT" in held or not is_integer(kind):
         return value
-    macro = "taken_whole" if one is kind else "taken_wholes"
-    return f"CAST(windowpane_{macro}({sql}, {value}, '{kind}') AS {kind.duckdb})"
+    return f"CAST(windowpane_taken_whole({sql}, {value}, '{kind}') AS {kind.duckdb})"
 
 
-def _taken_time(text: str, kind: SqlType) -> str:
-    """Return a text of a source as a time, a date or a timestamp; what is finer than a microsecond is cut off."""
-    if kind == TIME:
-        return f"CAST(windowpane_clock({text}, 'time') AS TIME)"
-    middle = "TIMESTAMP" if kind == DATE else kind.duckdb
-    return f"CAST(CAST(windowpane_instant({text}) AS {middle}) AS {kind.duckdb})"
+def _taken_elements(sql: str, held: str, kind: SqlType, element: SqlType) -> str:
+    """Return a list, or a text of one, as an array, each of whose elements is taken."""
+    if held == kind.duckdb:
+        return sql
+    listed = f"windowpane_listed(CAST({sql} AS VARCHAR), '{kind}')"
+    if held.endswith("[]"):
+        items, each = sql, held[:-2]
+    elif held == "JSON" and innermost(kind) in (VARCHAR, JSONB, BYTEA):
+        items, each = f"CAST(CAST({listed} AS JSON) AS JSON[])", "JSON"
+    else:  # as JSON, numbers would lose digits
+        items, each = f"CAST({listed} AS VARCHAR[])", "VARCHAR"
+    name = "e" + "e" * kind.duckdb.count("[]")
+    return f"CAST(list_transform({items}, lambda {name}: {taken(name, each, element)}) AS {kind.duckdb})"
 
 
 def _taken_numeric(sql: str, held: str, kind: SqlType) -> str:
     """Return a column of a source as a numeric: an open one loses no digit."""
     found = _DECIMAL.fullmatch(held)
-    if held == "JSON":
-        sql = f"({sql} ->> '$')"
     if "INT" not in held and (found is None or int(found.group(1)) > kind.scale):
         sql = called("taken", sql, str(kind.scale), str(kind.open).upper())
     return f"CAST(CAST({sql} AS DECIMAL({kind.whole + kind.scale}, {kind.scale})) AS {kind.duckdb})"

@@ -199,5 +199,10 @@ def read_sql(name: str, arrived: pa.DataType, kind: SqlType) -> str:
     is_bytes = pa.types.is_binary(arrived) or pa.types.is_large_binary(arrived)
     if is_bytes and kind == VARCHAR:
         return f"decode({quoted(name)})"
-    held = f"DECIMAL({arrived.precision}, {arrived.scale})" if pa.types.is_decimal(arrived) else str(arrived).upper()
-    return taken(quoted(name), held, kind)
+    return taken(quoted(name), _held(arrived), kind)
+
+
+def _held(arrived: pa.DataType) -> str:
+    if pa.types.is_list(arrived) or pa.types.is_large_list(arrived):
+        return f"{_held(arrived.value_type)}[]"
+    return f"DECIMAL({arrived.precision}, {arrived.scale})" if pa.types.is_decimal(arrived) else str(arrived).upper()

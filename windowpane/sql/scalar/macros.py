@@ -164,13 +164,10 @@ MACROS = (
     ),
     _macro(
         "taken_whole(x, y, kind)",
-        f"CASE WHEN TRY_CAST(x AS DOUBLE) <> trunc(TRY_CAST(x AS DOUBLE)) THEN CAST({_invalid('kind')} AS BIGINT) ELSE y END",
+        "CASE WHEN TRY_CAST(x AS DOUBLE) <> trunc(TRY_CAST(x AS DOUBLE)) OR regexp_full_match(CAST(x AS VARCHAR), "
+        f"'[^eE]*[.][0-9]*[1-9][0-9]*') THEN CAST({_invalid('kind')} AS BIGINT) ELSE y END",
     ),
-    _macro(
-        "taken_wholes(x, y, kind)",
-        "CASE WHEN list_transform(TRY_CAST(x AS DOUBLE[]), lambda e: trunc(e)) IS DISTINCT FROM TRY_CAST(x AS DOUBLE[]) "
-        f"THEN CAST({_invalid('kind')} AS BIGINT[]) ELSE y END",
-    ),
+    _macro("listed(x, kind)", f"CASE WHEN x IS NULL OR starts_with(x, '[') THEN x ELSE {_invalid('kind')} END"),
     _macro("clock(x, kind)", f"CASE WHEN NOT contains(x, ':') THEN {_invalid('kind')} ELSE x END"),
     _macro(
         "float(x, kind)",
