@@ -35,6 +35,8 @@ VALUES: list[tuple[pa.DataType, str, Any]] = [
     (pa.list_(pa.list_(pa.date32())), '[[],["2024-02-29"],null]', [[], [date(2024, 2, 29)], None]),
     (pa.map_(pa.string(), pa.decimal128(10, 2)), '{"a":0.1,"b":null}', [("a", Decimal("0.10")), ("b", None)]),
     (pa.map_(pa.string(), pa.list_(pa.int32())), '{"a":[1]}', [("a", [1])]),
+    (pa.binary(), '"AP9hYg=="', b"\x00\xffab"),  # base64, as for Spark's reader, Flink's, and windowpane's own sink
+    (pa.list_(pa.binary()), '["YQ==",null]', [b"a", None]),
     (pa.float64(), "NaN", math.nan),
     (pa.float64(), "-Infinity", -math.inf),
 ]
@@ -55,6 +57,7 @@ def test_a_value_is_the_same_beside_a_malformed_message(
 MISFITS = [
     (OBJECT, '{"x":1.5}'),  # no fraction is cut off
     (OBJECT, '{"t":"never"}'),
+    (pa.binary(), "5"),
     (OBJECT, "[]"),
     (pa.list_(pa.int32()), "[1,1.5]"),
     (pa.list_(pa.int32()), "{}"),

@@ -5,6 +5,7 @@ Instants that are written without a zone are those of a given zone, as Java has 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ Misfit = tuple[int, str]  # The row of a cell that does not fit, and why
 class TypedCells:
     schema: pa.Schema  # the columns
     zone: str  # where instants are that are written without a zone
+    of_json: bool = True  # whether bytes are written in base64, as Spark and Flink have them in JSON
 
     def table(self, found: pa.Table) -> pa.Table:
         """Return what a reader of a format found, in the types of the columns."""
@@ -45,6 +47,8 @@ class TypedCells:
             return self._cast_within(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, kind)
         if pa.types.is_timestamp(kind):
             column = _instants(column, self.zone) if kind.tz is not None else column
+        if self.of_json and _is_bytes(kind):
+            return pa.array([None if text is None else b64decode(text, validate=True) for text in column.to_pylist()], kind)
         return column.cast(kind)
 
     def _cast_within(self, column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -137,7 +141,7 @@ def _offsets(lengths: Sequence[int]) -> pa.Array:
 
 
 def as_text(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a text format is parsed to: instants stay text, whose zone is looked at first, and so do dates.
+    """Return the type that a text format is parsed to: instants, whose zone is looked at first, dates and bytes stay text.
 
     Raises:
         pa.ArrowNotImplementedError: Arrow does not parse an object as a map.
@@ -148,7 +152,11 @@ def as_text(kind: pa.DataType) -> pa.DataType:
         raise pa.ArrowNotImplementedError(f"{kind} is not read at once")
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(as_text(kind.value_type)))
-    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else kind
+    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or _is_bytes(kind) else kind
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _instants(column: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:

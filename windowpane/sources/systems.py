@@ -28,6 +28,7 @@ def json(schema: object) -> Json:
 
     Args:
         schema: the columns, a DDL string or StructType. A column that an object lacks is NULL; others of an object are left out.
+            Instants are texts of ISO 8601, bytes are base64, as for Spark's reader and Flink's.
 
     Example:
         >>> wp.read_kafka(spark, "orders", servers="localhost:9092", value=wp.json("user string, at timestamp"))

@@ -90,7 +90,7 @@ class FileReader:
 
     @property
     def cells(self) -> TypedCells:
-        return TypedCells(self.schema, self.zone)
+        return TypedCells(self.schema, self.zone, of_json=self.format == "json")
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         read = set[str]()
@@ -107,7 +107,7 @@ class FileReader:
         """Return the rows of a file: read at once, or where that fails row by row."""
         try:
             return self._read(content)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             if self.reading is None:
                 raise UnreadableFileError(path, self.format, error) from error
         return self._by_rows(path, content.to_pybytes(), self.reading)
