@@ -36,6 +36,12 @@ def test_a_changed_program_gives_what_both_give_alone(seed: int) -> None:
     assert outcome.differences == [], outcome.program
 
 
+def test_sessions_under_a_count_of_another_size_count_on_in_both_engines() -> None:
+    """The engine of sessions began counts anew, where the diff says that they go on."""
+    outcome = changes.run(910218)
+    assert outcome.differences == [], outcome.program
+
+
 @pytest.mark.parametrize(("watermark", "live"), [(15, [0, 1]), (35, [1]), (40, [])])
 def test_a_program_stays_until_rows_before_its_end_are_late_for_the_next_one_too(watermark: int, live: list[int]) -> None:
     """The second of three programs waits 20 longer than the first, whose last window ends at 10; its own last one ends at 20."""

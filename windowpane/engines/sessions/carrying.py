@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windowpane.engines.changes import Description, without_lateness
+from windowpane.engines.changes import Description, begins_anew
 from windowpane.engines.common.columnar import ALL
 from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.store import STANDING, DueTimers, PaneStore
@@ -39,7 +39,7 @@ def taken_out(store: BlobStore, keys: Sequence[str], was: Description, now: Desc
     rows = _of_pages(store) if kind_of(index) == _IN_PAGES else _of_panes(store, keys)
     if FILLED not in rows.column_names:
         rows = rows.append_column(FILLED, pa.array(np.ones(rows.num_rows, np.bool_)))
-    if without_lateness(was["trigger"]) == without_lateness(now["trigger"]):
+    if not begins_anew(was, now):
         return rows
     rows = rows.filter(rows[FILLED])
     return rows.drop_columns([STANDING]) if STANDING in rows.column_names else rows
