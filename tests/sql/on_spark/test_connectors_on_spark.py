@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -155,6 +156,30 @@ def test_a_folder_of_parquet_without_a_file_is_refused_with_the_way_out(spark, t
         pq.write_table(pa.table({"name": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "in" / "1.parquet")
         session.run("FLUSH")
         assert session.query("SELECT * FROM names").rows() == [("a",)]
+
+
+def test_names_of_json_match_whatever_their_case_and_texts_are_as_written(spark, tmp_path: Path) -> None:
+    """As in RisingWave, and in a session without Spark: else ``userId`` of a document were NULL in a column ``userId``."""
+    folder = tmp_path / "in" / "day=5"
+    folder.mkdir(parents=True)
+    lines = [
+        '{"userId": 1, "value": 1.50}',
+        '{"userid": 2, "value": {"a": 2.50}}',
+        "",
+        '{"USERID": 3, "userid": 4, "other": 12345678901234567.25}',
+        "[1]",
+    ]
+    (folder / "a.json").write_text("\n".join(lines))
+    with Session(spark) as session:
+        columns = "userId int, value varchar, other numeric, day int"
+        session.run(f"CREATE SOURCE s ({columns}) WITH (connector = 'json', path = '{folder.parent}')")
+        session.run("CREATE MATERIALIZED VIEW rows AS SELECT * FROM s; FLUSH")
+        assert sorted(session.query("SELECT * FROM rows").rows()) == [
+            (1, "1.50", None, 5),
+            (2, '{"a":2.50}', None, 5),
+            (4, None, Decimal("12345678901234567.25"), 5),
+        ]
+        assert [row["Value"] for row in session.query("SHOW ERRORS").dicts()] == ["[1]"]
 
 
 @pytest.mark.parametrize("kind", ["SOURCE", "TABLE"])

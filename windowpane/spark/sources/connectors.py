@@ -19,14 +19,15 @@ from windowpane.connectors.json_records import record_format
 from windowpane.connectors.kafka_client import SERVERS, TopicOptions
 from windowpane.connectors.message_formats import AsJson
 from windowpane.errors import SqlRunError
-from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD
+from windowpane.hidden_columns import MISREAD, ORIGIN, SPLIT, WHY_MISREAD, hidden
 from windowpane.malformed import NO_VALUE
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.spark.sources.kafka import Read
-from windowpane.spark.stages.project import quoted
+from windowpane.spark.stages.documents import Fields
+from windowpane.spark.stages.project import mapped_in_arrow, quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
@@ -37,6 +38,7 @@ ABOUT_MESSAGES = ("key", "topic", "partition", "offset", "timestamp")
 _ORIGIN = "concat(topic, ', partition ', partition, ', offset ', offset)"
 _AS_TEXT = ("json", "csv")
 _WITH_MISREAD = "columnNameOfCorruptRecord"
+_DOCUMENT, _TOLD = hidden("document"), hidden("told")
 
 
 def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, st
     try:
         rows = _rows(spark, connector, given, columns)
         if connector == "kafka" and encoding == "json":
-            rows = rows.select(ORIGIN, _objects(columns)).select(ORIGIN, "value.*")
+            rows = _fields(rows.select(ORIGIN, F.col("value").cast("string").alias(_DOCUMENT)), columns)
         elif encoding is not None:
             raise SqlRunError(
                 f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
@@ -74,10 +76,14 @@ def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, st
     return rows.select(*[F.col(quoted(name)) for name in (*columns, *beside(connector, options))])
 
 
-def _objects(columns: Sequence[str]) -> Column:
-    """Return the objects in the values of messages, their fields as texts."""
-    value = F.from_json(F.col("value").cast("string"), _texts([*columns, MISREAD]), {_WITH_MISREAD: MISREAD})
-    return value.alias("value")
+def _fields(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return rows with fields of the objects in their last column as texts; what is no object there is ``MISREAD``.
+
+    Names match whatever their case, one of the very spelling first, as in RisingWave.
+    """
+    others = rows.schema.fields[:-1]
+    schema = T.StructType([*others, *_texts(columns).fields, T.StructField(rows.columns[-1], T.StringType())])
+    return mapped_in_arrow(rows, Fields(tuple(columns)), schema).withColumnRenamed(rows.columns[-1], MISREAD)
 
 
 def messages(spark: SparkSession, options: Mapping[str, str], value: AsJson | Literal["bytes"] = "bytes") -> DataFrame:
@@ -107,9 +113,10 @@ def _rows_of_topic(spark: SparkSession, options: Mapping[str, str], columns: Seq
     if record is None:
         is_tombstone = F.col("value").isNull()
         found = found.withColumns({MISREAD: F.when(is_tombstone, ""), WHY_MISREAD: F.when(is_tombstone, NO_VALUE)})
-    found = found.select(origin, *of_message, _objects(rest), F.col(MISREAD).alias("shown"), WHY_MISREAD, split)
-    fields = [F.col(quoted(name)) if name in included else F.col(f"value.{quoted(name)}") for name in columns]
-    return found.select(*fields, ORIGIN, F.coalesce("shown", f"value.{MISREAD}").alias(MISREAD), WHY_MISREAD, SPLIT)
+    document, told = F.col("value").cast("string").alias(_DOCUMENT), F.col(MISREAD).alias(_TOLD)
+    found = _fields(found.select(origin, *of_message, told, WHY_MISREAD, split, document), rest)
+    fields = [F.col(quoted(name)) for name in columns]
+    return found.select(*fields, ORIGIN, F.coalesce(_TOLD, MISREAD).alias(MISREAD), WHY_MISREAD, SPLIT)
 
 
 def numbered(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
@@ -118,19 +125,26 @@ def numbered(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
 
 
 def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> DataFrame:
-    reader = spark.readStream.format(connector)
+    is_lines = connector == "json" and not any(name.lower() == "multiline" for name in options)
+    reader = spark.readStream.format("text" if is_lines else connector)
     path = options.pop("path", None)
     if connector == "csv":
         # Spark matches columns by their order, not by their names, and says so only where the schema is not enforced.
         options = {"header": "true", "enforceSchema": "false", **options}
         columns = _heading(spark, path, options) or columns
-    if connector in _AS_TEXT:
+    if connector in _AS_TEXT and not is_lines:
         reader = reader.schema(_texts([*columns, MISREAD] if connector == "json" else columns))
         options = {_WITH_MISREAD: MISREAD, **options} if connector == "json" else options
     if connector == "parquet" and path is not None:
         reader = reader.schema(spark.read.parquet(path).schema)
     reader = reader.options(**options)
     rows = reader.load() if path is None else reader.load(path)
+    if is_lines:
+        of_folders = [name for name in columns if name in rows.columns[1:]]
+        origin, document = F.col("_metadata.file_path").alias(ORIGIN), F.col("value").alias(_DOCUMENT)
+        lines = rows.select(*map(quoted, of_folders), origin, document).filter(F.trim(_DOCUMENT) != "")
+        of_lines = [name for name in columns if name not in of_folders]
+        return _fields(lines, of_lines)
     if connector == "kafka":
         return rows.withColumn(ORIGIN, F.expr(_ORIGIN))
     return rows.withColumn(ORIGIN, F.col("_metadata.file_path")) if connector in _AS_TEXT else rows
