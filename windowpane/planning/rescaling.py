@@ -40,7 +40,7 @@ from windowpane.engines.nested_keys.writing import ENCODED
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.update import OverUpdateEngine
-from windowpane.engines.panes.store import DueTimers, PaneStore
+from windowpane.engines.panes.store import ALL_SHARDS, DueTimers, PaneStore
 from windowpane.engines.program import BucketProgram, Program
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.pieces import of_held_table, single_pieces
@@ -422,8 +422,7 @@ class _Moving:
             panes = PaneStore(store, layout.keys, layout.is_global, name)
             rows = panes.read(panes.segments())
             tables.append([] if rows is None else [rows])
-            timers = DueTimers(store)
-            due += [(segment, *timers.first(segment)) for segment in panes.segments()]
+            due += DueTimers(store).all()
         for number, rows in self._spread_together(name, tables):
             into: PaneStore = self._layouts[number][name]
             if into.is_global:
@@ -433,11 +432,15 @@ class _Moving:
             into.flush()
             if name == "p":
                 self._open[number] = self._panes_held(rows, layout.keys)
-                timers = DueTimers(self._new[number])
-                for segment in into.segments():  # too early a time costs a look, and the true one is noted then
-                    times = [each[1:] for each in due if into.is_global or each[0] == segment]
-                    timers.note(segment, min(one for one, _ in times), min(other for _, other in times))
-                timers.flush()
+                self._note_due(DueTimers(self._new[number]), into, due)
+
+    def _note_due(self, timers: DueTimers, panes: PaneStore, due: Sequence[tuple[int, int, int]]) -> None:
+        """Note when timers of a bucket are due: too early a time costs a look, and the true one is noted then."""
+        is_one = panes.is_global and not (isinstance(self._program, Program) and self._program.spec.merges)
+        for segment in [ALL_SHARDS] if is_one and due else panes.segments():
+            times = [each[1:] for each in due if panes.is_global or each[0] == segment]
+            timers.note(segment, min((one for one, _ in times), default=MAX), min((other for _, other in times), default=MAX))
+        timers.flush()
 
     def _panes_held(self, rows: pa.Table, keys: Sequence[str]) -> int:
         if FILLED in rows.column_names:

@@ -18,7 +18,7 @@ from windowpane.engines.common.columnar import key_names
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.panes.folded_contents import Contents, Held
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, Shown
-from windowpane.engines.panes.store import DueTimers, PaneStore, TouchedPanes
+from windowpane.engines.panes.store import ALL_SHARDS, DueTimers, PaneStore, TouchedPanes
 from windowpane.engines.panes.trigger_program import Opened, TriggerProgram
 from windowpane.engines.panes.windows import GLOBAL_END, Elements
 from windowpane.engines.program import Program
@@ -32,7 +32,6 @@ SHOWN = hidden("shown")
 """Which kind of pane was emitted last."""
 _BEFORE = hidden("before_")
 """Before the name of a partial: that of the last pane."""
-_ALL_SHARDS = 0
 
 
 class Panes(NamedTuple):
@@ -170,7 +169,7 @@ class PaneState:
             parts = [each for each in (rows, others) if each is not None]
             self.rows.write(pa.concat_tables([each.select(parts[0].column_names) for each in parts]), segments)
         left = self.rows.segments()
-        for segment in [_ALL_SHARDS] * (not left) if self._is_sharded else {*segments} - {*left}:
+        for segment in [ALL_SHARDS] * (not left) if self._is_sharded else {*segments} - {*left}:
             self.due.drop(segment)
 
     def drop(self, segments: list[int]) -> None:
@@ -217,10 +216,10 @@ class PaneState:
 
         What rows alone have changed may wait for less than before: their segments are read for nothing once, and noted then.
         """
-        for segment in segments if by_clock and not self._is_sharded else [_ALL_SHARDS] * by_clock:
+        for segment in segments if by_clock and not self._is_sharded else [ALL_SHARDS] * by_clock:
             self.due.drop(segment)
         ends = panes.keys[SEGMENT].to_numpy() if self._has_ends else np.full(len(panes.numbers), MAX)
-        of = np.full(len(ends), _ALL_SHARDS) if self._is_sharded else ends
+        of = np.full(len(ends), ALL_SHARDS) if self._is_sharded else ends
         last_instants = ends - self._has_ends
         both = [self._triggers.first_times(panes.numbers, last_instants, event_time) for event_time in (True, False)]
         for segment in distinct(of):

@@ -188,6 +188,8 @@ def _named(table: pa.Table, segment: int) -> pa.Table:
 
 
 _DUE, _DUE_KIND = "d", "due-timers"
+ALL_SHARDS = 0
+"""The segment of the timers of a global window that is cut into shards: they are cut anew, and its timers stay."""
 
 
 class DueTimers:
@@ -219,6 +221,10 @@ class DueTimers:
     def first(self, segment: int) -> tuple[int, int]:
         """Return when the first timers of a segment are due, of event time and of the clock."""
         return self._times.get(segment, (MAX, MAX))
+
+    def all(self) -> list[tuple[int, int, int]]:
+        """Return what is known: of each segment its name, and when its first timers are due."""
+        return [(segment, *times) for segment, times in self._times.items()]
 
     def covers(self, present: Sequence[int], written: Sequence[int]) -> bool:
         """Whether these segments are those that are known, but for some that were just written."""
