@@ -12,8 +12,8 @@ from windowpane.state.memory import MemoryBlobStore
 
 
 def test_random_programs_go_on_in_other_buckets() -> None:
-    # Keys of lists and structs; staggers; timers of a global window that is cut into shards.
-    outcomes = [rescaling.run(seed) for seed in (*range(60), 1057, 1094, 1135, 20_339, 910_046)]
+    # Keys of lists and structs; staggers; timers of a global window that is cut into shards; a stagger beside NULL as a key.
+    outcomes = [rescaling.run(seed) for seed in (*range(60), 1057, 1094, 1135, 20_339, 910_046, 920_071)]
     assert [each.seed for each in outcomes if each.differences] == []
     assert len({each.engine for each in outcomes}) > 10
 

@@ -51,6 +51,8 @@ from windowpane.errors import MistakeError, UnmovableStateError, WindowpaneError
 from windowpane.hidden_columns import FILLED, SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.operators.window.contents import CONTENTS
+from windowpane.operators.window.operator import OPERATOR_STATE
+from windowpane.operators.window.timer_service import CLOCK
 from windowpane.planning.description.programs import read_back
 from windowpane.planning.description.values import read_columns
 from windowpane.planning.engines import make_engine
@@ -464,7 +466,7 @@ class _Moving:
         new = [SortedPages(store, name) for store in self._new]
         is_join = (self._parts.get("match") or {}).get("is") == "WindowMatch"
         for store in self._old:
-            entries = list(SortedPages(store, name).scan(b""))
+            entries = [each for each in SortedPages(store, name).scan(b"") if name != "s" or not _is_of_the_bucket(each[0])]
             keys = [self._key_of(name, *entry) for entry in entries]
             numbers = self._numbers_of(keys)
             for number, (entry, value) in zip(numbers, entries, strict=True):
@@ -560,6 +562,14 @@ def _address(entry: bytes) -> bytes:
     _, at = decode_namespace(entry, at)
     _, at = decode_key_at(entry, at)
     return entry[:at]
+
+
+def _is_of_the_bucket(entry: bytes) -> bool:
+    """Whether an entry is what assigners remember for all keys, a stagger, under a key that is none."""
+    key, at = decode_key_at(entry, 0)
+    window, at = decode_namespace(entry, at)
+    name = str(decode_key_at(entry, at)[0])
+    return key is None and window is None and name.startswith(OPERATOR_STATE) and name != CLOCK
 
 
 def _is_contents(address: bytes) -> bool:
