@@ -88,8 +88,8 @@ def _pair(keys: tuple[str, ...], parts: dict[str, Any]) -> Pair:
 
 def _differences(draw: Random, old: Pair, new: Pair, stream: Sequence[Batch]) -> Iterator[str]:
     try:
-        before, whole = Buckets(old[1]), Buckets(new[1])
-        alone = [(before.run(batch), whole.run(batch))[1] for batch in stream]
+        earlier, whole = Buckets(old[1]), Buckets(new[1])
+        alone = [(earlier.run(batch), whole.run(batch))[1] for batch in stream]
     except WindowpaneError:
         return  # what a program refuses is compared elsewhere
     fast, slow = Buckets(old[0], draw.choice([1, 1, 3])), Buckets(old[1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from verify.sizes import given_sizes
-from windowpane.engines.panes.store import SHARD_ROWS, PaneStore, split
+from windowpane.arrays.columns import split
+from windowpane.engines.panes.store import SHARD_ROWS, PaneStore
 from windowpane.hidden_columns import SEGMENT
 from windowpane.state.memory import MemoryBlobStore
 
