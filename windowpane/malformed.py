@@ -165,6 +165,8 @@ def _no_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_no_constant)
 _OF_SCALARS = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_no_constant)
 """Three times as fast, for objects in which a number need not be told from a text: neither is written as JSON again."""
+_TEXTS_ONLY = frozenset({str, type(None)})
+_SCALARS = _TEXTS_ONLY | {bool}
 _OF_SPARK = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=_Number)
 
 
@@ -181,25 +183,35 @@ def json_cells(
         as_json: those of them whose cells are JSON; a text of the others is without its quotes.
         of_spark: as for Spark's and Arrow's readers a name has one spelling, and NaN and Infinity are numbers.
     """
-    texts: dict[str, list[str | None]] = {name: [] for name in columns}
     folds = {name: name if of_spark else name.lower() for name in columns}
     decoder = _OF_SPARK if of_spark else _DECODER if as_json else _OF_SCALARS
+    rows: list[list[JsonValue]] = []
     positions: list[str] = []
     misread: list[Misread] = []
     for position, document in documents:
         found = json_object(document, decoder)
-        if decoder is _OF_SCALARS and isinstance(found, dict) and any(isinstance(each, dict | list) for each in found.values()):
+        if decoder is _OF_SCALARS and isinstance(found, dict) and not _SCALARS.issuperset(map(type, found.values())):
             found = json_object(document)
         if isinstance(found, str):
             misread.append(Misread(position, shortened(document.decode("utf-8", "replace")), found))
             continue
         positions.append(position)
-        is_plain = of_spark or folds.keys() <= found.keys()
-        folded = found if is_plain else {**{name.lower(): value for name, value in found.items()}, **found}
-        for name, cells in texts.items():
-            value = folded.get(name, folded.get(folds[name]))
-            cells.append(json_text(value) if value is not None and name in as_json else json_cell(value))
+        if of_spark or folds.keys() <= found.keys():
+            rows.append([found.get(name) for name in folds])
+        else:
+            folded = {**{name.lower(): value for name, value in found.items()}, **found}
+            rows.append([folded.get(name, folded.get(fold)) for name, fold in folds.items()])
+    values = zip(*rows, strict=True) if rows else [()] * len(folds)
+    texts = {name: _json_column(column, name in as_json) for name, column in zip(folds, values, strict=True)}
     return Cells(texts, positions, misread)
+
+
+def _json_column(values: Sequence[JsonValue], as_json: bool) -> list[str | None]:
+    if as_json:
+        return [None if value is None else json_text(value) for value in values]
+    if _TEXTS_ONLY.issuperset(map(type, values)):
+        return list(values)
+    return [json_cell(value) for value in values]
 
 
 def json_documents(content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -254,7 +266,7 @@ def _elements(content: bytes) -> Iterator[tuple[str, bytes]]:
 def json_object(document: bytes, decoder: json.JSONDecoder = _DECODER) -> dict[str, JsonValue] | str:
     """Return the object that a document is, or why it is none."""
     try:
-        found = decoder.decode(document.decode("utf-8-sig").strip())
+        found = decoder.decode(document.decode().removeprefix("\ufeff").strip())
         if b"\\ud" in document or b"\\uD" in document:
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -288,6 +300,8 @@ def json_text(value: object) -> str:
     """Return a value as JSON, numbers as they were written."""
     if isinstance(value, _Number):
         return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{json_text(each)}" for name, each in value.items()) + "}"
     if isinstance(value, list):
