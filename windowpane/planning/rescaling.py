@@ -277,6 +277,10 @@ class _Moving:
     def _program(self) -> BucketProgram:
         return read_back(self._parts)
 
+    @property
+    def _merges(self) -> bool:
+        return isinstance(self._program, Program) and self._program.spec.merges
+
     @cached_property
     def _engine(self) -> Engine:
         return make_engine(self._program)
@@ -434,20 +438,13 @@ class _Moving:
             into.flush()
             if name == "p":
                 self._open[number] = self._panes_held(rows, layout.keys)
-                self._note_due(DueTimers(self._new[number]), into, due)
-
-    def _note_due(self, timers: DueTimers, panes: PaneStore, due: Sequence[tuple[int, int, int]]) -> None:
-        """Note when timers of a bucket are due: too early a time costs a look, and the true one is noted then."""
-        is_one = panes.is_global and not (isinstance(self._program, Program) and self._program.spec.merges)
-        for segment in [ALL_SHARDS] if is_one and due else panes.segments():
-            times = [each[1:] for each in due if panes.is_global or each[0] == segment]
-            timers.note(segment, min((one for one, _ in times), default=MAX), min((other for _, other in times), default=MAX))
-        timers.flush()
+                is_one = into.is_global and not self._merges
+                _note_due(DueTimers(self._new[number]), [ALL_SHARDS] if is_one and due else into.segments(), due, into.is_global)
 
     def _panes_held(self, rows: pa.Table, keys: Sequence[str]) -> int:
         if FILLED in rows.column_names:
             rows = rows.filter(rows[FILLED])
-        if isinstance(self._program, Program) and self._program.spec.merges:
+        if self._merges:
             return int(rows.num_rows)
         return len(dense_codes([rows[name] for name in [*keys, SEGMENT]], rows.num_rows).firsts)
 
@@ -562,6 +559,14 @@ def _address(entry: bytes) -> bytes:
     _, at = decode_namespace(entry, at)
     _, at = decode_key_at(entry, at)
     return entry[:at]
+
+
+def _note_due(timers: DueTimers, segments: Sequence[int], due: Sequence[tuple[int, int, int]], is_global: bool) -> None:
+    """Note when timers of a bucket are due: too early a time costs a look, and the true one is noted then."""
+    for segment in segments:
+        times = [each[1:] for each in due if is_global or each[0] == segment]
+        timers.note(segment, min((one for one, _ in times), default=MAX), min((other for _, other in times), default=MAX))
+    timers.flush()
 
 
 def _is_of_the_bucket(entry: bytes) -> bool:
