@@ -199,11 +199,16 @@ def json_cells(
         if of_spark or folds.keys() <= found.keys():
             rows.append([found.get(name) for name in folds])
         else:
-            folded = {**{name.lower(): value for name, value in found.items()}, **found}
+            folded = in_any_case(found)
             rows.append([folded.get(name, folded.get(fold)) for name, fold in folds.items()])
     values = zip(*rows, strict=True) if rows else [()] * len(folds)
     texts = {name: _json_column(column, name in as_json) for name, column in zip(folds, values, strict=True)}
     return Cells(texts, positions, misread)
+
+
+def in_any_case(found: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the fields of an object by their names, and by these in small letters where no field has that very name."""
+    return {**{name.lower(): value for name, value in found.items()}, **found}
 
 
 def _json_column(values: Sequence[JsonValue], as_json: bool) -> list[str | None]:

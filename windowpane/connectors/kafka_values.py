@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays.values import Row
-from windowpane.connectors.typed_cells import TypedCells
+from windowpane.connectors.typed_cells import MISFITS, TypedCells
 from windowpane.malformed import NO_VALUE, Cells, MalformedRow, Message, Misread, json_cells, shortened
 
-_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 Place = tuple[str, Message | None]
 """Where a document is, as text, and the message that it is."""
 
@@ -108,7 +107,7 @@ class RecordDecoder:
         found = [NO_VALUE if document is None else self._tried(document) for document in documents]
         try:
             rows = self._table([each for each in found if not isinstance(each, str)])
-        except _MISFITS:  # Decimals of a writer with more places, say
+        except MISFITS:  # Decimals of a writer with more places, say
             found = [each if isinstance(each, str) else self._fitting(each) for each in found]
             rows = self._table([each for each in found if not isinstance(each, str)])
         met = []
@@ -126,7 +125,7 @@ class RecordDecoder:
         for field in self.schema:
             try:
                 pa.array([row.get(field.name)], field.type)
-            except _MISFITS as error:
+            except MISFITS as error:
                 return f"{field.name!r} is no {field.type}: {str(error).split(chr(10))[0]}"
         return row
 

@@ -22,6 +22,10 @@ _UTC = pa.timestamp("us", "UTC")
 _DAY = 86_400_000_000
 _DATE_WITH_ZONE = len("2024-01-01Z")  # What is no longer has no time
 
+_BLOCK = 8 << 20  # Bytes that are parsed at a time, of which a line may be no longer
+
+MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises for a value that is not of a type."""
 Misfit = tuple[int, str]  # The row of a cell that does not fit, and why
 
 
@@ -73,7 +77,7 @@ class TypedCells:
             try:
                 values = self.column(pa.table({field.name: texts.slice(start, end - start)}), field)
                 pieces += values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            except MISFITS as error:
                 middle = (start + end) // 2
                 if end - start > 1:
                     waiting += [(middle, end), (start, middle)]
@@ -116,20 +120,26 @@ class TypedCells:
 
     def json_lines(self, content: pa.Buffer) -> pa.Table:
         """Return the objects of JSON, one a line; Arrow's error where one of them does not fit."""
-        from pyarrow.json import ParseOptions, read_json
-
-        try:
-            str(content, "utf-8")
-        except UnicodeDecodeError as error:
-            raise pa.ArrowInvalid(str(error)) from None
-        schema = pa.schema([pa.field(field.name, as_text(field.type)) for field in self.schema])
-        options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        return self.table(read_json(pa.BufferReader(content), parse_options=options))
+        return self.table(parsed_lines(content, pa.schema([pa.field(field.name, as_text(field.type)) for field in self.schema])))
 
     @property
     def nested(self) -> list[str]:
         """The columns whose cells are JSON themselves."""
         return [field.name for field in self.schema if pa.types.is_nested(field.type)]
+
+
+def parsed_lines(content: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
+    """Return the columns of objects of JSON, one a line, as Arrow parses them.
+
+    Raises:
+        pa.ArrowException: a line is no object, or a value is not of its type.
+        ValueError: it is not UTF-8.
+    """
+    from pyarrow.json import ParseOptions, ReadOptions, read_json
+
+    str(content, "utf-8")
+    options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return read_json(pa.BufferReader(content), ReadOptions(block_size=_BLOCK), options)
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -38,6 +38,23 @@ ABOUT_MESSAGES = ("key", "topic", "partition", "offset", "timestamp")
 _ORIGIN = "concat(topic, ', partition ', partition, ', offset ', offset)"
 _AS_TEXT = ("json", "csv")
 _WITH_MISREAD = "columnNameOfCorruptRecord"
+_PARSERS = frozenset(
+    {
+        "multiline",
+        "encoding",
+        "charset",
+        "mode",
+        "allowcomments",
+        "allowsinglequotes",
+        "allowunquotedfieldnames",
+        "allownumericleadingzeros",
+        "allownonnumericnumbers",
+        "allowbackslashescapinganycharacter",
+        "allowunquotedcontrolchars",
+        "wholetext",
+    }
+)
+"""Options, in small letters, that say how Spark's reader of JSON parses: with one of them it reads the files."""
 _DOCUMENT, _TOLD = hidden("document"), hidden("told")
 
 
@@ -125,7 +142,7 @@ def numbered(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
 
 
 def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> DataFrame:
-    is_lines = connector == "json" and not any(name.lower() == "multiline" for name in options)
+    is_lines = connector == "json" and _PARSERS.isdisjoint(map(str.lower, options))
     reader = spark.readStream.format("text" if is_lines else connector)
     path = options.pop("path", None)
     if connector == "csv":

@@ -19,7 +19,7 @@ from windowpane.connectors.json_records import fields_of, json_reader, record_fo
 from windowpane.connectors.kafka_client import SERVERS, TopicOptions
 from windowpane.errors import SqlRunError
 from windowpane.hidden_columns import ORIGIN, SPLIT
-from windowpane.malformed import NO_VALUE, Cells, MalformedRow, json_cells, json_object, json_text, shortened
+from windowpane.malformed import NO_VALUE, Cells, MalformedRow, in_any_case, json_cells, json_object, json_text, shortened
 from windowpane.sql.catalog.entries import TableInfo
 from windowpane.sql.embedded.file_sources import cast_of_text, nested_columns
 from windowpane.sql.embedded.storage import Storage
@@ -274,7 +274,7 @@ def _scalar(document: bytes) -> Any:
 
 def _key_of(row: Any, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a key as JSON; names match as those of columns do."""
-    folded = {name.lower(): value for name, value in row.items()} | row if isinstance(row, dict) else {}
+    folded = in_any_case(row) if isinstance(row, dict) else {}
     found = [folded.get(name, folded.get(name.lower())) for name in keys]
     if any(value is None for value in found):
         raise ValueError(f"it has no value of the key ({', '.join(keys)})")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.values import JsonValue
+from windowpane.connectors.typed_cells import parsed_lines
 from windowpane.sql.expressions.types import DIGITS, SqlType
 
-_BLOCK = 8 << 20
 _SAMPLE = 1 << 16
 _EXACT = {
     "boolean": pa.bool_(),
@@ -34,19 +35,13 @@ def read_lines(content: bytes, types: Mapping[str, SqlType]) -> pa.Table | None:
     Names match whatever their case, one of the very spelling first. ``None`` where a line is no such object, or may be one of
     which only reading it alone tells.
     """
-    from pyarrow.json import ParseOptions, ReadOptions, read_json
-
-    parsed = {name: _parsed(kind) for name, kind in types.items()}
-    names = [each for each in (_spelling(name, content) for name in types) if each is not None]
-    if not content or None in parsed.values() or len(names) < len(types):
+    parsed, beginning = {name: _parsed(kind) for name, kind in types.items()}, _beginning(content)
+    if not content or None in parsed.values() or beginning is None:
         return None
-    options = ParseOptions(
-        explicit_schema=pa.schema(zip(names, parsed.values(), strict=True)), unexpected_field_behavior="ignore"
-    )
+    names = [_spelling(name, beginning) for name in types]
     try:
-        str(content, "utf-8")
-        found = read_json(pa.BufferReader(content), ReadOptions(block_size=_BLOCK), options)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        found = parsed_lines(content, pa.schema(zip(names, parsed.values(), strict=True)))
+    except (pa.ArrowException, OSError, ValueError):
         return None
     for name in names:
         column = found[name]
@@ -67,16 +62,19 @@ def _parsed(kind: SqlType) -> pa.DataType | None:
     return pa.string() if kind.name in _TEXTS else _EXACT.get(kind.name)
 
 
-def _spelling(name: str, content: bytes) -> str | None:
-    """Return how the first lines write the name of a column, ``None`` where they are no objects."""
+def _beginning(content: bytes) -> list[dict[str, JsonValue]] | None:
+    """Return the objects of the first lines, ``None`` where one is none."""
+    try:
+        found = [json.loads(line) for line in content[:_SAMPLE].split(b"\n")[:-1] if line.strip()]
+    except ValueError:
+        return None
+    return found if all(isinstance(each, dict) for each in found) else None
+
+
+def _spelling(name: str, beginning: Sequence[dict[str, JsonValue]]) -> str:
+    """Return how the first objects write the name of a column."""
     found = name
-    for line in content[:_SAMPLE].split(b"\n")[:-1]:
-        try:
-            document = json.loads(line) if line.strip() else {}
-        except ValueError:
-            return None
-        if not isinstance(document, dict):
-            return None
+    for document in beginning:
         if name not in document:
             found = next((each for each in document if each.lower() == name.lower()), found)
     return found
