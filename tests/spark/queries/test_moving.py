@@ -43,7 +43,7 @@ def said(*arguments: object) -> tuple[int, str]:
     return shown.exit_code, " ".join(shown.output.replace("starting Spark, which takes some seconds ...", "").split())
 
 
-@pytest.mark.slow_ids(*(name for name in BY_SPARK if name != "sessions"))
+@pytest.mark.slow_ids(*(name for name in BY_SPARK if name != "over_changelog"))
 @pytest.mark.parametrize("name", BY_SPARK)
 def test_a_checkpoint_is_compared_verified_rescaled_and_copied_and_goes_on_with_its_results(
     spark: Any, tmp_path: Path, name: str

@@ -224,7 +224,8 @@ class _Checkpoint:
             write_line(spark, f"{beside}/in/row", "1")
             text = spark.readStream.text(f"{only(beside)}/in")
             rows = text.select(F.lit(0).alias("bucket"), F.lit(PROBE).alias("blob"), F.timestamp_seconds(F.lit(0)).alias("at"))
-            mode = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"]
+            written = json.loads(self.metadata(operator)["operatorPropertiesJson"])["timeMode"]
+            mode = {"NoTime": "None"}.get(written, written)  # Spark's metadata has another word than its API
             processor = BucketProcessor(_no_engine, Wire(), mode)
             begun = run_on_buckets(rows.withWatermark("at", "0 seconds"), processor, together)
             writer = begun.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
