@@ -1,8 +1,9 @@
-"""Joins that change in the middle of a stream: the bounds of an interval, an inner join that becomes a left one, fewer columns.
+"""Joins that change in the middle of a stream: the bounds of an interval, an inner join that becomes a left one, other columns.
 
-Pairs of which a row comes after the change are those of the new program alone, and so are rows without a match that come after
-it. Rows that are held may come out without a match where those that they matched were freed. Where bounds are wider, rows to
-come meet none that was freed: then pairs of two rows to come are those of the new program, and others are among its pairs.
+Windows hold all rows that they join: what comes out after the change is what the new program gives alone. Of intervals, pairs of
+which a row comes after the change are those of the new program alone, and so are rows without a match that come after it. Rows
+that are held may come out without a match where those that they matched were freed. Where bounds are wider, rows to come meet
+none that was freed: then pairs of two rows to come are those of the new program, and others are among its pairs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 from verify.fuzz.joins import Result, _Run, _Step, random_program, random_steps
 from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.changes import Verdict
@@ -20,18 +23,20 @@ from windowpane.engines.join.program import JoinProgram
 from windowpane.errors import WindowpaneError
 from windowpane.planning.changing import Held, continued
 from windowpane.planning.description.programs import of_join
-from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
+from windowpane.planning.engines import with_engine
+from windowpane.windowing.joins import AsOfMatch, IntervalMatch, Match, WindowMatch
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MAX
 
 
 def run(seed: int) -> Outcome:
     """Run a join, change it, and compare what comes out with the new program alone."""
-    drawn = Random(seed)
+    drawn, more = Random(seed), Random(f"columns {seed}")
     old = random_program(drawn)
-    while (isinstance(old.match, AsOfMatch) and old.updates) or not isinstance(
-        old.match, IntervalMatch | AsOfMatch | ArrivalMatch
-    ):
+    while isinstance(old.match, AsOfMatch) and old.updates:
         old = random_program(drawn)
+    if more.random() < 0.3:
+        old = with_engine(old, "join reference")
     new = old
     if isinstance(old.match, IntervalMatch):
         lower = old.match.lower + drawn.randint(-4, 4)
@@ -39,6 +44,9 @@ def run(seed: int) -> Outcome:
         new = replace(old, match=replace(old.match, lower=lower, upper=upper))
     if new == old or drawn.random() < 0.5:
         old, new = replace(old, how="inner"), replace(new, how="left")
+    if isinstance(old.match, WindowMatch) and old.allowed_lateness:
+        new = replace(new, how=old.how)
+    old, new = (_with_columns(more, each) for each in (old, new))
     old, new = (replace(each, description=of_join(each, ("t", "t"))) for each in (old, new))
     steps = [*random_steps(drawn, old), _Step(MAX, {"left": [], "right": []})]
     text = (
@@ -47,6 +55,25 @@ def run(seed: int) -> Outcome:
     at = drawn.randint(1, max(1, len(steps) - 1))
     found = differences_of(seed, lambda: _differences(old, new, steps, at), (WindowpaneError,))
     return Outcome(seed, text, f"{old.engine} {old.how} -> {new.how}", found)
+
+
+def _with_columns(drawn: Random, program: JoinProgram) -> JoinProgram:
+    """Return a program whose rows carry some columns beside those that it needs, of which some are in results, in any order."""
+    sides = {}
+    for side, of in program.sides.items():
+        needed = {*of.keys, "id", "v", "n", "until", "reach", "seq", CHANGE_TYPE}
+        spare = {"k", *(() if program.condition is not None else ("v", "n")), *_unread(program.match)} - {*of.keys}
+        chosen = [name for name in of.columns.names if name in needed - spare or (name in spare and drawn.random() < 0.6)]
+        chosen = drawn.sample(chosen, len(chosen)) if drawn.random() < 0.3 else chosen
+        passed = ("id", *(name for name in chosen if name in spare and drawn.random() < 0.5))
+        sides[side] = replace(of, columns=pa.schema([of.columns.field(name) for name in chosen]), passed=passed)
+    return replace(program, **sides)
+
+
+def _unread(match: Match) -> set[str]:
+    """Return the columns that other ways of matching read."""
+    read = {getattr(match, part, None) for part in ("upper_column", "tolerance_of", "sequence")}
+    return {"until", "reach", "seq"} - read
 
 
 def _differences(old: JoinProgram, new: JoinProgram, steps: list[_Step], at: int) -> Iterator[str]:

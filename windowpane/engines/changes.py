@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 from windowpane.arrays.values import JsonValue
 from windowpane.windowing.aggregates import definition_of
@@ -108,13 +108,37 @@ def changes(was: Description, now: Description) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def added_columns(was: Description, now: Description) -> frozenset[str]:
-    """Return the columns of rows that the program which wrote the state did not have; of sides ``left.name``."""
-    added: set[str] = set()
-    for part, prefix in (("columns", ""), ("labels", ""), ("left columns", "left."), ("right columns", "right.")):
-        before = {each["name"] for each in was.get(part) or ()}
-        added |= {prefix + each["name"] for each in now.get(part) or () if each["name"] not in before}
-    return frozenset(added)
+class ChangedColumns(NamedTuple):
+    """Columns that are new since state was written, and those that are gone; of sides ``left.name``."""
+
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, was: frozenset[str], now: frozenset[str]) -> Self:
+        """Return how columns differ."""
+        return cls(now - was, was - now)
+
+    def before(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the names of before, given those of now."""
+        return frozenset(names) - self.added | self.removed
+
+
+def changed_columns(was: Description, now: Description) -> tuple[ChangedColumns, ChangedColumns]:
+    """Return the columns that differ: of rows, and of results that have columns of rows."""
+    return ChangedColumns.of(_of_rows(was), _of_rows(now)), ChangedColumns.of(_of_results(was), _of_results(now))
+
+
+def _of_rows(description: Description) -> frozenset[str]:
+    parts = (("columns", ""), ("labels", ""), ("left columns", "left."), ("right columns", "right."))
+    return frozenset(prefix + each["name"] for part, prefix in parts for each in description.get(part) or ())
+
+
+def _of_results(description: Description) -> frozenset[str]:
+    """Of a join these are not all columns of its rows."""
+    if description["kind"] != "join":
+        return _of_rows(description)
+    return frozenset(f"{side}.{name}" for side in ("left", "right") for name in description["resolved"][f"{side} passed"])
 
 
 def matched_calls(was: Sequence[JsonValue], now: Sequence[JsonValue]) -> tuple[int | None, ...]:
@@ -217,7 +241,7 @@ def _call_text(call: Description) -> str:
 # The rules.
 
 ANOTHER_STATE = "its state cannot be read by the new program"
-_LISTS = "rows in state have NULL in it"
+_HAS_NULLS = "rows in state have NULL in it"
 
 
 def _always(verdict: Verdict, effect: str) -> Callable[..., Outcome]:
@@ -232,7 +256,7 @@ _free: Rule = _always(Verdict.SAFE, "the state does not depend on it")
 def _columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     names = {each["name"] for each in before or ()}
     if list(before or ()) == [each for each in after or () if each["name"] in names]:
-        return Outcome(Verdict.SAME, _LISTS)
+        return Outcome(Verdict.ACCEPT, _HAS_NULLS)
     return Outcome(Verdict.REFUSED, "rows in state lack it, or have it with another type")
 
 
@@ -409,13 +433,18 @@ OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _col
 
 def _fewer_columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     """State holds columns by name: those that are gone are passed over, new ones are NULL."""
-    types = {each["name"]: each for each in before}
+    types, names = {each["name"]: each for each in before}, {each["name"] for each in after}
     if any(types.get(each["name"], each) != each for each in after):
         return Outcome(Verdict.REFUSED, "rows in state have a column with another type")
-    by_window = (now.get("match") or {}).get("is") == "WindowMatch"
-    if by_window or {each["name"] for each in after} >= types.keys():
-        return _columns(was, now, before, after)
-    return Outcome(Verdict.SAFE, "it is left out of all results")
+    if names - types.keys():
+        return Outcome(Verdict.ACCEPT, _HAS_NULLS)
+    return Outcome(Verdict.SAFE, "it is left out of all results" if types.keys() - names else "the state has them by name")
+
+
+def _columns_of_deduplication(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+    outcome = _fewer_columns(was, now, before, after)
+    is_of_keys = was["keep"] == now["keep"] == "first" and outcome.verdict is Verdict.ACCEPT
+    return Outcome(Verdict.SAFE, "the state holds the keys of first rows alone") if is_of_keys else outcome
 
 
 _within = _always(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
@@ -456,8 +485,7 @@ PATTERNS: Mapping[str, Rule] = {
 
 
 def _bounds(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-    alike = _is(before) == _is(after) == "IntervalMatch" and before["upper_column"] == after["upper_column"]
-    if not alike or not was["engine"] == now["engine"] == "join_interval":
+    if not _is(before) == _is(after) == "IntervalMatch" or before["upper_column"] != after["upper_column"]:
         return Outcome(Verdict.REFUSED, "its state is arranged by how rows match")
     if before["lower"] <= after["lower"] and after["upper"] <= before["upper"]:
         return Outcome(Verdict.SAFE, "rows that are held meet those to come by the new bounds")
@@ -465,8 +493,8 @@ def _bounds(was: Description, now: Description, before: JsonValue, after: JsonVa
 
 
 def _how(was: Description, now: Description, before: object, after: object) -> Outcome:
-    engine = was["engine"] if was["engine"] == now["engine"] and now["emit on"] == "close" else None
-    if (before, after) != ("inner", "left") or engine not in ("join_interval", "join_asof", "join_arrival"):
+    corrects = now["emit on"] == "update" or (_is(now["match"]) == "WindowMatch" and now["allowed lateness"])
+    if (before, after) != ("inner", "left") or corrects:
         return Outcome(Verdict.REFUSED, "its state does not say which rows have matched")
     return Outcome(Verdict.ACCEPT, "left rows that are held come out without a match, too, also if what they matched was freed")
 
@@ -477,7 +505,7 @@ JOINS: Mapping[str, Rule] = {
     "code": _free,
     **dict.fromkeys(("left columns", "right columns"), _fewer_columns),
 }
-DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
+DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _columns_of_deduplication}
 FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "windows": WINDOWS,

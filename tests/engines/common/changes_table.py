@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.engines.common.test_added_columns import BEFORE, entry, rows
+from tests.engines.common.test_added_columns import BEFORE, NOW, entry, rows
 from tests.engines.common.test_changed_programs import deduplication
 from tests.engines.rolling.test_rolling_growth import call
 from tests.engines.rolling.test_rolling_growth import program_of as rolling_program
@@ -32,7 +32,7 @@ from windowpane.windowing.assigners import (
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.frames import UNBOUNDED_PRECEDING, Frame, preceding
-from windowpane.windowing.joins import IntervalMatch, WindowMatch
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.over.types import output_schema
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
@@ -462,9 +462,11 @@ OF_WINDOWS = [
 # OVER windows, joins, rolling features, deduplication: rows of ``test_added_columns``, and results by hand.
 
 
-def over(mode: Emit, calls: dict[str, OverCall], engine: str, *, is_timed: bool = True) -> OverProgram:
+def over(
+    mode: Emit, calls: dict[str, OverCall], engine: str, *, is_timed: bool = True, columns: pa.Schema = BEFORE
+) -> OverProgram:
     spec = OverSpec(("p",), (OrderColumn("t", nulls_first=False),), ("id",), tuple(calls.values()))
-    made = OverProgram(spec, BEFORE, output_schema(spec, BEFORE, list(calls)), mode, "t" if is_timed else None, engine=engine)
+    made = OverProgram(spec, columns, output_schema(spec, columns, list(calls)), mode, "t" if is_timed else None, engine=engine)
     made = dataclasses.replace(made, append_only=is_timed)
     return dataclasses.replace(made, description=of_over(made))
 
@@ -476,7 +478,7 @@ UPDATE, CLOSE = ("over update", "over reference"), ("over close", "over referenc
 
 
 def join(match: Any, how: Any = "inner", columns: pa.Schema = BEFORE, engine: str = "join_interval") -> JoinProgram:
-    left, right = (JoinSide(("p",), each, ("p", "id")) for each in (columns, BEFORE))
+    left, right = (JoinSide(("p",), each, tuple(each.names)) for each in (columns, BEFORE))
     made = JoinProgram(how=how, left=left, right=right, match=match, engine=engine)
     return dataclasses.replace(made, description=of_join(made, ("t", "t")))
 
@@ -513,6 +515,18 @@ OF_OTHERS = [
         )
     ),
     *(
+        Row(
+            of,
+            "a column is selected that was not",
+            "accept",
+            engine,
+            over(mode, {"x": LAG}, engine),
+            over(mode, {"x": LAG}, engine, columns=NOW),
+        )
+        for of, mode, engines in (("OVER on update", Emit.UPDATE, UPDATE), ("OVER on close", Emit.CLOSE, CLOSE))
+        for engine in engines
+    ),
+    *(
         Row("OVER on close", change, verdict, engine, over(Emit.CLOSE, old, engine), over(Emit.CLOSE, new, engine))
         for engine in CLOSE
         for change, verdict, old, new in (
@@ -528,46 +542,50 @@ OF_OTHERS = [
             ("a call is removed, renamed or moved", "safe", {"x": TOTAL, "y": LAG}, {"z": LAG}),
         )
     ),
-    Row(
-        "joins",
-        "a column that is selected is removed",
-        "safe",
-        "join_interval",
-        join(IntervalMatch(-10, 10)),
-        join(IntervalMatch(-10, 10), columns=BEFORE.remove(3)),
+    *(
+        Row("joins", change, verdict, engine, join(match, engine=engine, columns=old), join(match, engine=engine, columns=new))
+        for match, name in (
+            (IntervalMatch(-10, 10), "join_interval"),
+            (AsOfMatch(), "join_asof"),
+            (ArrivalMatch(), "join_arrival"),
+            (WindowMatch(TENS), "join_window"),
+            (WindowMatch(GAP), "join_window"),
+        )
+        for engine in (name, "join reference")
+        for change, verdict, old, new in (
+            ("columns that are selected are removed, or in another order", "safe", BEFORE, BEFORE.remove(3)),
+            ("columns that are selected are removed, or in another order", "safe", BEFORE, pa.schema(list(BEFORE)[::-1])),
+            ("a column is selected that was not", "accept", BEFORE.remove(3), BEFORE),
+        )
     ),
-    Row(
-        "joins",
-        "the bounds of an interval are narrower",
-        "safe",
-        "join_interval",
-        join(IntervalMatch(-10, 10)),
-        join(IntervalMatch(-4, 5)),
+    *(
+        Row("joins", change, verdict, engine, join(old, engine=engine), join(new, engine=engine))
+        for engine in ("join_interval", "join reference")
+        for change, verdict, old, new in (
+            ("the bounds of an interval are narrower", "safe", IntervalMatch(-10, 10), IntervalMatch(-4, 5)),
+            ("they are wider", "accept", IntervalMatch(-4, 2), IntervalMatch(-10, 10)),
+        )
     ),
-    Row("joins", "they are wider", "accept", "join_interval", join(IntervalMatch(-4, 2)), join(IntervalMatch(-10, 10))),
-    Row(
-        "joins",
-        "`inner` becomes `left`",
-        "accept",
-        "join_interval",
-        join(IntervalMatch(-4, 2)),
-        join(IntervalMatch(-4, 2), "left"),
+    *(
+        Row("joins", "`inner` becomes `left`", "accept", engine, join(match, engine=engine), join(match, "left", engine=engine))
+        for match, name in (
+            (IntervalMatch(-4, 2), "join_interval"),
+            (AsOfMatch(), "join_asof"),
+            (ArrivalMatch(), "join_arrival"),
+            (WindowMatch(TENS), "join_window"),
+        )
+        for engine in (name, "join reference")
     ),
-    Row(
-        "joins",
-        "another kind of join, or way of matching",
-        "refused",
-        "join_interval",
-        join(IntervalMatch(-4, 2), "left"),
-        join(IntervalMatch(-4, 2)),
-    ),
-    Row(
-        "joins",
-        "another kind of join, or way of matching",
-        "refused",
-        "join_window",
-        join(WindowMatch(TENS), engine="join_window"),
-        join(WindowMatch(FIVES), engine="join_window"),
+    *(
+        Row(
+            "joins", "another kind of join, or way of matching", "refused", name, join(*old, engine=name), join(*new, engine=name)
+        )
+        for name, old, new in (
+            ("join_interval", (IntervalMatch(-4, 2), "left"), (IntervalMatch(-4, 2),)),
+            ("join reference", (IntervalMatch(-4, 2), "left"), (IntervalMatch(-4, 2), "full")),
+            ("join_window", (WindowMatch(TENS),), (WindowMatch(FIVES),)),
+            ("join reference", (WindowMatch(TENS),), (IntervalMatch(-4, 2),)),
+        )
     ),
     Row(
         "rolling features",
@@ -635,4 +653,4 @@ TABLE = [*OF_WINDOWS, *OF_OTHERS]
 
 def table_of(times: Times) -> pa.Table:
     """Return rows for the other programs: the value is the number of the row."""
-    return rows(BEFORE, *(entry(time, p=key, id=value) for time, key, value in times))
+    return rows(NOW, *(entry(time, p=key, id=value) for time, key, value in times))

@@ -20,8 +20,9 @@ from windowpane.engines.over.program import Emit, OverProgram
 from windowpane.engines.program import MAIN, Program
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.cells import FEWEST_ROWS_OF_RUNS
-from windowpane.errors import ChangedPlanError
+from windowpane.errors import ChangedPlanError, present
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
+from windowpane.planning.changing import Held, continued
 from windowpane.planning.deduplication import DeduplicationPlan
 from windowpane.planning.description.programs import of_deduplication, of_join, of_over
 from windowpane.planning.engines import make_engine
@@ -50,8 +51,14 @@ class Bucket:
         self.store = MemoryBlobStore()
 
     def run(self, program: Any, watermark: int, *tables: pa.Table) -> list[dict[str, Any]]:
-        output = make_engine(program).run(self.store, list(tables), Clock(watermark, 0))
+        output = make_engine(with_state_of(self.store, program)).run(self.store, list(tables), Clock(watermark, 0))
         return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
+
+
+def with_state_of(store: MemoryBlobStore, program: Any) -> Any:
+    """Return a program as it goes on with the state of a bucket, where someone accepts that."""
+    header = store.get("header")
+    return program if header is None else continued(program, present(Held.of([("header", header)]), "it has a header"))[0]
 
 
 def rows(columns: pa.Schema, *entries: dict[str, Any]) -> pa.Table:
@@ -157,12 +164,19 @@ def test_first_and_last_rows_go_on(engine: str) -> None:
 
 
 def run_join(
-    store: MemoryBlobStore, assigner: Any, lateness: int, row_by_row: bool, columns: pa.Schema, watermark: int, *tables: pa.Table
+    store: MemoryBlobStore,
+    assigner: Any,
+    lateness: int,
+    row_by_row: bool,
+    columns: pa.Schema,
+    watermark: int,
+    *tables: pa.Table,
+    passed: tuple[str, ...] | None = None,
 ) -> list[dict[str, Any]]:
-    side = JoinSide(("p",), columns, tuple(columns.names))
+    side = JoinSide(("p",), columns, tuple(columns.names) if passed is None else passed)
     made = JoinProgram(how="left", left=side, right=side, match=WindowMatch(assigner), allowed_lateness=lateness)
-    engine = JoinWindowEngine(dataclasses.replace(made, description=of_join(made, ("t", "t"))), row_by_row)
-    output = engine.run(store, list(tables), Clock(watermark, 0))
+    made = with_state_of(store, dataclasses.replace(made, description=of_join(made, ("t", "t"))))
+    output = JoinWindowEngine(made, row_by_row).run(store, list(tables), Clock(watermark, 0))
     return [row for number, table in output.tables if number == MAIN for row in table.to_pylist()]
 
 
@@ -196,6 +210,31 @@ def test_results_of_joined_windows_are_taken_back_with_null_in_the_new_column(as
         ("insert", 1, None, 3, "r"),
         ("insert", 2, None, 3, "r"),
     ]
+
+
+@pytest.mark.parametrize("row_by_row", [False, True], ids=["columnar", "row"])
+@pytest.mark.parametrize(
+    "assigner", [wp.TumblingEventTimeWindows(100), wp.EventTimeSessionWindows(50)], ids=["tumbling", "sessions"]
+)
+@pytest.mark.parametrize(
+    ("columns", "was", "now"),
+    [
+        ((BEFORE, BEFORE), ("id",), ("id", "v")),
+        ((BEFORE, BEFORE), ("id", "v"), ("id",)),
+        ((NOW, BEFORE), NOW.names, BEFORE.names),
+    ],
+    ids=["more is selected", "less is selected", "less is carried"],
+)
+def test_results_of_joined_windows_are_taken_back_when_other_columns_are_selected(
+    columns: Any, was: Any, now: Any, assigner: Any, row_by_row: bool
+) -> None:
+    """What a condition reads, or late rows show, is carried whether or not it is selected."""
+    late = partial(run_join, MemoryBlobStore(), assigner, 1000, row_by_row)
+    late(columns[0], MIN, tagged(rows(columns[0], entry(1)), side="left"), passed=tuple(was))
+    assert shown(late(columns[0], 200, passed=tuple(was)), "left.id", "right.id") == [(1, None)]
+    found = late(columns[1], 200, tagged(rows(columns[1], entry(3)), side="right"), passed=tuple(now))
+    assert shown(found, "_change_type", "left.id", "right.id") == [("delete", 1, None), ("insert", 1, 3)]
+    assert not [name for row in found for name in row if name.startswith("left.") and name.removeprefix("left.") not in now]
 
 
 def windows(columns: pa.Schema, function: FunctionPlan, **parts: Any) -> Program:

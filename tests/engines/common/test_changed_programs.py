@@ -14,12 +14,14 @@ from windowpane.engines.changes import Verdict
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.deduplication.program import DeduplicationProgram, Keep
 from windowpane.engines.join.program import JoinProgram, JoinSide
+from windowpane.engines.protocol import Clock
 from windowpane.errors import ChangedPlanError, WindowpaneError
 from windowpane.hidden_columns import ARRIVAL
 from windowpane.kernels.aggregates.protocol import KernelAggregate
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.planning.changing import Held, Report, check, continued
 from windowpane.planning.description.programs import of_deduplication, of_join
+from windowpane.planning.engines import make_engine
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import definitions
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
@@ -62,6 +64,29 @@ def test_joins_go_on_without_a_column(match: Any, engine: str, expected: list[tu
     assert shown(found, "left.id", "right.id") == expected
 
 
+@pytest.mark.parametrize("engine", ["join_interval", "join reference"])
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (IntervalMatch(0, 2), IntervalMatch(0, 9), [[], [(4, 13), (4, 9)], [(2, None)]]),
+        (IntervalMatch(0, 9), IntervalMatch(0, 2), [[(2, None)], [(4, None)], []]),
+    ],
+    ids=["wider", "narrower"],
+)
+def test_rows_that_are_held_are_final_by_the_bounds_of_now(before: Any, now: Any, expected: Any, engine: str) -> None:
+    def program(match: Any) -> JoinProgram:
+        side = JoinSide(("p",), BEFORE, ("id",))
+        made = JoinProgram(how="left", left=side, right=side, match=match, engine=engine)
+        return dataclasses.replace(made, description=of_join(made, ("t", "t")))
+
+    bucket, old = Bucket(), program(before)
+    bucket.run(old, MIN, tagged(rows(BEFORE, entry(2, p="z"), entry(5, id=4)), side="left"))
+    new, _ = going_on(old, program(now))
+    arrived = tagged(rows(BEFORE, entry(9), entry(13)), side="right")
+    found = [bucket.run(new, 4), bucket.run(new, 8, arrived), bucket.run(new, MAX)]
+    assert [shown(each, "left.id", "right.id") for each in found] == expected
+
+
 def deduplication(columns: pa.Schema, within: int, keep: Keep, engine: str) -> DeduplicationProgram:
     made = DeduplicationProgram(("p",), columns, tuple(columns.names), within=within, keep=keep, engine=engine)
     return dataclasses.replace(made, description=of_deduplication(made, "t"))
@@ -85,7 +110,7 @@ def test_first_rows_are_compared_by_another_length(before: int, now: int, expect
     check([report], "accept")
     assert shown(bucket.run(new, MIN, rows(BEFORE, entry(5), entry(8))), "id") == expected
     with pytest.raises(ChangedPlanError, match="within"):
-        Bucket.run(bucket, deduplication(BEFORE, 7, Keep.FIRST, engine), MIN)
+        make_engine(deduplication(BEFORE, 7, Keep.FIRST, engine)).run(bucket.store, [], Clock(MIN, 0))
 
 
 @pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])

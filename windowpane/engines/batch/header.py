@@ -3,8 +3,8 @@
 Layout: one framed JSON blob under ``header``. Who may mutate: the engine, once a batch, last. Recovery: a reader compares the
 description of the program that wrote the state with its own and refuses the bucket, part by part, if state cannot go on as it is.
 
-Rows may have got more columns: of rows that were held before, these are NULL. Blobs that name their columns are padded where they
-are read; those that do not are written anew once, when their bucket is opened with ``added`` columns.
+Rows may have got more columns, or fewer: of rows that were held before, new ones are NULL. Blobs that name their columns are
+padded where they are read; those that do not are written anew once, when their bucket is opened with ``columns`` that differ.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windowpane.arrays.values import JsonValue
-from windowpane.engines.changes import ACCEPTED, Description, Verdict, Way, added_columns, changes, differences
+from windowpane.engines.changes import ACCEPTED, ChangedColumns, Description, Verdict, Way, changed_columns, changes, differences
 from windowpane.errors import ChangedPlanError
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import frame, unframe
@@ -38,7 +38,13 @@ class BucketHeader:
     begins: int = MIN  # the time from which on windows are of this one, where there were others
     late: Sequence[Sequence[JsonValue]] = ()  # the counters of late rows (``late_counts``)
     totals: Mapping[str, int] = field(default_factory=dict)  # the counters of all batches, and the gauges of the last one
-    added: frozenset[str] = frozenset()  # columns of rows that the program which wrote the state did not have; not written
+    # how columns of rows, and of results, differ from those of the program which wrote the state; not written
+    columns: tuple[ChangedColumns, ChangedColumns] = (ChangedColumns(), ChangedColumns())
+
+    @property
+    def added(self) -> frozenset[str]:
+        """Columns of rows that the program which wrote the state did not have."""
+        return self.columns[0].added
 
     @classmethod
     def read(
@@ -68,7 +74,7 @@ class BucketHeader:
             refused = [each for each, is_taken in zip(found, taken, strict=True) if not is_taken or each.outcome.way is Way.CUT]
             if refused:
                 raise ChangedPlanError(differences(refused))
-        return cls(**vars(header) | {"added": added_columns(was, description)})
+        return cls(**vars(header) | {"columns": changed_columns(was, description)})
 
     @classmethod
     def of(cls, blob: bytes) -> BucketHeader:
@@ -77,5 +83,5 @@ class BucketHeader:
         return cls(**held)
 
     def write(self, store: BlobStore) -> None:
-        body = {name: value for name, value in vars(self).items() if name != "added"}
+        body = {name: value for name, value in vars(self).items() if name != "columns"}
         store.put(HEADER, frame(_KIND, json.dumps(body).encode()))

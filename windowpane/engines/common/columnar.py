@@ -122,8 +122,8 @@ def with_plain_keys(program: Program, rows: pa.Table) -> pa.Table:
     return rows
 
 
-def with_added_columns(program: Program, fold: GroupedFold, held: pa.Table) -> pa.Table:
-    """Return what is held of rows for a function on Arrow tables, with NULL in columns that they did not have.
+def with_columns_of_now(program: Program, fold: GroupedFold, held: pa.Table) -> pa.Table:
+    """Return what is held of rows for a function on Arrow tables, with the columns of now: NULL in those that they did not have.
 
     Partials of a function's own are as the function made them.
     """

@@ -12,7 +12,7 @@ import pyarrow as pa
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import TaskNumbers, in_order, numbered
 from windowpane.engines.common.changed_calls import changed_partials
-from windowpane.engines.common.columnar import with_added_columns
+from windowpane.engines.common.columnar import with_columns_of_now
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.common.results import Results
 from windowpane.engines.messages import Message, Positions, message_of
@@ -52,16 +52,16 @@ class ColumnarBatch(OrderedBatch[Program]):
     def widen(self, *held: Rewritable) -> None:
         """Rewrite what is held for the program of now, if another one has held it.
 
-        Columns that rows have got since are NULL, where functions on Arrow tables see them; partials are those of the present
-        calls. What follows from the program for a whole page, such as when it is due, is made anew.
+        Functions on Arrow tables see the columns of now, NULL in those that rows have got since; partials are those of the
+        present calls. What follows from the program for a whole page, such as when it is due, is made anew.
         """
-        if self.header.description != self.program.description:
-            change = changed_partials(self.program, self.fold, self.header.description) or (lambda table: table)
-            for each in held:
-                each.rewrite(change)
-        if self.header.added and self.program.arrow is not None:
-            for each in held:
-                each.rewrite(partial(with_added_columns, self.program, self.fold))
+        if self.header.description == self.program.description:
+            return
+        change = changed_partials(self.program, self.fold, self.header.description)
+        if self.program.arrow is not None:
+            change = partial(with_columns_of_now, self.program, self.fold)
+        for each in held:
+            each.rewrite(change or (lambda table: table))
 
     @abstractmethod
     def take(self, messages: Sequence[Message]) -> None:

@@ -55,6 +55,9 @@ class _Batch(OrderedBatch[JoinProgram]):
         self._late: dict[Side, list[dict[str, Value]]] = {side: [] for side in SIDES}
         self._results: list[Joined] = []
         self._operator = self._made()
+        was, now = self.header.description, self.program.description
+        if isinstance(self._operator, IntervalJoinOperator) and was.get("match") != now.get("match"):
+            self._operator.take_over(was["match"]["upper"])
 
     def _made(self) -> IntervalJoinOperator | AsOfJoinOperator | ArrivalJoinOperator:
         program, match = self.program, self.program.match

@@ -124,7 +124,7 @@ class Called(TriggerProgram):
         return bits, after
 
 
-def standings_with_added_columns(change: Callable[[Value], Value], rows: pa.Table) -> pa.Table:
+def standings_with_columns_of_now(change: Callable[[Value], Value], rows: pa.Table) -> pa.Table:
     """Return rows of panes with what a function makes of the values that triggers keep."""
     standings = [pickles.dumps(change(pickles.loads(each))) for each in rows[STANDING].to_pylist()]
     return replaced(rows, STANDING, pa.array(standings, pa.binary()))

@@ -17,7 +17,7 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import ELEMENTS, KNOWN, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message, Partials
-from windowpane.engines.panes.called import Called, kinds_of, standings_with_added_columns
+from windowpane.engines.panes.called import Called, kinds_of, standings_with_columns_of_now
 from windowpane.engines.panes.folded_contents import Contents, Taken
 from windowpane.engines.panes.pane_results import NONE, OF_CONTENTS, OF_NOTHING, Firings, PaneResults, Shown
 from windowpane.engines.panes.pane_state import Panes, PaneState
@@ -36,7 +36,7 @@ from windowpane.engines.panes.trigger_program import (
 )
 from windowpane.engines.panes.windows import Elements, PaneWindows
 from windowpane.engines.program import Program
-from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.row.reference import ColumnsOfNow
 from windowpane.engines.rows import python_keys
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import EndlessTimerError, present
@@ -63,8 +63,8 @@ class FiredPanes(ColumnarBatch):
             triggers.set_clocks(self.watermark, self.now)
             self._state.begin_anew(triggers.begun(GLOBAL_WINDOW))
         if self.header.added and isinstance(triggers, Called):
-            added = AddedColumns(self.header.added, program.values)
-            self._state.rows.rewrite(partial(standings_with_added_columns, added))
+            added = ColumnsOfNow(self.header.columns, program.values)
+            self._state.rows.rewrite(partial(standings_with_columns_of_now, added))
         self._put_out = PaneResults(self.results, program.spec.panes)
 
     # The clocks.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windowpane.arrays.values import Value
-from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.row.reference import ColumnsOfNow
 from windowpane.errors import MistakeError
 from windowpane.operators.window.contents import CONTENTS, Contents, EvictingContents, FoldedContents, ListedContents
 from windowpane.operators.window.operator import OperatorCounters
@@ -43,7 +43,7 @@ def _elements_of(entry: Entry) -> Iterable[TimestampedValue]:
     return (entry,) if isinstance(entry, TimestampedValue) else map(TimestampedValue, entry.values, entry.timestamps)
 
 
-class AddedColumnsOfRuns(AddedColumns):
+class ColumnsOfNowInRuns(ColumnsOfNow):
     """Makes rows of before rows of now, in runs, too."""
 
     def __call__(self, held: object) -> Value:

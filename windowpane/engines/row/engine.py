@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from windowpane.engines.program import Program
 from windowpane.engines.row.cells import CellOperator
-from windowpane.engines.row.contents import AddedColumnsOfRuns
+from windowpane.engines.row.contents import ColumnsOfNowInRuns
 from windowpane.engines.row.elements import elements_of
 from windowpane.engines.row.grouped import GroupedOperator
 from windowpane.engines.row.reference import ElementsEngine, WindowBatch
@@ -34,7 +34,7 @@ def operator_class(spec: WindowSpec) -> type[GroupedOperator] | None:
 
 
 class _Batch(WindowBatch):
-    added_columns = AddedColumnsOfRuns
+    columns_of_now = ColumnsOfNowInRuns
     _operator: GroupedOperator
 
     def _make_operator(self) -> GroupedOperator:

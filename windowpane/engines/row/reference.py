@@ -20,7 +20,7 @@ import pyarrow as pa
 from windowpane.arrays.columns import with_columns
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left, OrderedBatch
-from windowpane.engines.changes import begins_anew, matched_calls
+from windowpane.engines.changes import ChangedColumns, begins_anew, matched_calls
 from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.held_panes import Wanted, WindowsEngine
@@ -58,16 +58,17 @@ class ElementsEngine(WindowsEngine):
         self.make_state = make_state
 
 
-class AddedColumns:
-    """Makes rows in state that were written before their source had all the columns of now such rows: they get NULL in those.
+class ColumnsOfNow:
+    """Makes rows in state that were written with other columns rows of now: they get NULL in new ones, and lose those gone.
 
     Functions of users see whole rows, and keep them as they like: a dict that has exactly the columns of before is such a row. So
     is a result that has columns of the rows.
     """
 
-    def __init__(self, added: frozenset[str], *rows: Sequence[str]) -> None:
-        self.columns = rows[0]
-        self._rows = {frozenset(names) - added: names for names in rows}
+    def __init__(self, changed: Sequence[ChangedColumns], *names: Sequence[str]) -> None:
+        """Take how columns differ, and those of now: of rows, and of results if they are in state."""
+        self.columns = names[0]
+        self._rows = {each.before(of_now): of_now for each, of_now in zip(changed, names, strict=False)}
 
     def __call__(self, held: Value) -> Value:
         """Return what state holds, a value or a list of elements, with the columns of now."""
@@ -95,15 +96,15 @@ def values_seen(program: Program, rows: pa.Table) -> pa.Table:
 class WindowBatch(OrderedBatch[Program]):
     """One batch of one bucket, run by the operator."""
 
-    added_columns: type[AddedColumns] = AddedColumns
+    columns_of_now: type[ColumnsOfNow] = ColumnsOfNow
 
     def __init__(self, engine: ElementsEngine, store: BlobStore) -> None:
         super().__init__(engine, store)
         program = self.program
         self._pages = [SortedPages(store, name) for name in ("s", "e", "p")]
         self._state = engine.make_state(self._pages[0])
-        if self.header.added:
-            self._state.rewrite(self.added_columns(self.header.added, program.values, program.main.names))
+        if any(map(any, self.header.columns)):
+            self._state.rewrite(self.columns_of_now(self.header.columns, program.values, program.main.names))
         self._timers = self._timer_service()
         self._timers.restore_clocks(self.watermark, self.now)
         self._collector = OutputCollector(program, self._timers, self.late_counts)

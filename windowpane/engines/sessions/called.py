@@ -27,13 +27,13 @@ from windowpane.engines.common.columnar_batch import ColumnarBatch
 from windowpane.engines.common.held_panes import KNOWN, NEXT, PaneTables, Wanted
 from windowpane.engines.common.pane_numbers import PaneNumbers
 from windowpane.engines.messages import Message
-from windowpane.engines.panes.called import standings_with_added_columns
+from windowpane.engines.panes.called import standings_with_columns_of_now
 from windowpane.engines.panes.pane_results import OF_NOTHING
 from windowpane.engines.panes.pane_state import SHOWN
 from windowpane.engines.panes.standings import Standings
 from windowpane.engines.panes.store import STANDING, BatchKeys, DueTimers, PaneStore
 from windowpane.engines.program import Program
-from windowpane.engines.row.reference import AddedColumns
+from windowpane.engines.row.reference import ColumnsOfNow
 from windowpane.engines.rows import python_keys
 from windowpane.engines.sessions.carrying import in_panes, taken_out
 from windowpane.engines.sessions.walk import Entry, Numbers, Row, Session, SessionWalk
@@ -83,7 +83,7 @@ class CalledSessions(ColumnarBatch):
             self._open = int(np.count_nonzero(rows[FILLED].to_numpy()))
         self.widen(self._panes)
         if self.header.added:
-            self._panes.rewrite(partial(standings_with_added_columns, AddedColumns(self.header.added, program.values)))
+            self._panes.rewrite(partial(standings_with_columns_of_now, ColumnsOfNow(self.header.columns, program.values)))
         self._put_out = PaneStore(store, self._keys, is_global=True, name="w") if self._options.retracts else None
         self._merges = 0
         self._owners: Collection[tuple[int, int]] = ()

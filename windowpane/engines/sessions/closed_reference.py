@@ -18,7 +18,7 @@ from windowpane.engines.collecting import OutputCollector
 from windowpane.engines.common.arrival import in_order
 from windowpane.engines.common.missed_windows import MissedWindows
 from windowpane.engines.program import LATE, Program, Upstream
-from windowpane.engines.row.reference import AddedColumns, values_seen
+from windowpane.engines.row.reference import ColumnsOfNow, values_seen
 from windowpane.engines.rows import python_keys, python_rows
 from windowpane.engines.sessions.closed import punctual_rows, rule_of
 from windowpane.engines.spec import BucketEngine
@@ -57,7 +57,7 @@ class _Batch(OrderedBatch[Program]):
         self._pages = SortedPages(store, "s")
         self._state = KeyedState(self._pages)
         if self.header.added:
-            self._state.rewrite(AddedColumns(self.header.added, program.values, program.main.names))
+            self._state.rewrite(ColumnsOfNow(self.header.columns, program.values, program.main.names))
         self._rule = rule_of(program)
         self._function = present(program.spec.function.accumulate, "the planner checked")
         self._code = UserCode(self._function, self._state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,6 +52,14 @@ class KeyedRows:
     def look_again(self, time: int) -> None:
         """Look at the current key once the watermark is at ``time``."""
         self.timers.add(time, self.state.current_key_bytes, None)
+
+    def look_anew(self) -> Iterator[str]:
+        """Forget when to look at keys, turn to each of them, and yield the names under which it has rows."""
+        for timer in list(self.timers):
+            self.timers.remove(timer.time, timer.key_bytes, timer.window)
+        for key, _, name in list(self.state.slots()):
+            self.state.set_current_key(key)
+            yield name
 
     def turn_to_next(self, watermark: int) -> bool:
         """Turn to a key that is to be looked at by now; whether there is one."""

@@ -37,6 +37,16 @@ class IntervalJoinOperator:
     rows: KeyedRows
     matches: Matches
 
+    def take_over(self, upper: int) -> None:
+        """Hold rows until the present bounds make them final, of which the upper one was another so far."""
+        moved = self.match.upper - upper
+        for name in self.rows.look_anew():
+            held = [each._replace(upper=None if each.upper is None else each.upper + moved) for each in self.rows.read(name)]
+            held = [self._due(each, is_left=name == _LEFT) for each in held]
+            self.rows.write(name, held)
+            for each in held:
+                self.rows.look_again(each.final)
+
     def advance(self, watermark: int) -> Iterator[Joined]:
         """Yield the rows without a match that are final under a watermark, and drop all rows that are."""
         while self.rows.turn_to_next(watermark):
@@ -72,14 +82,19 @@ class IntervalJoinOperator:
             self.rows.look_again(new.final)
 
     def _held(self, arrival: Arrival) -> _Held:
-        time, match = arrival.time, self.match
-        if not arrival.is_left:
-            return _Held(time, None, add_clamped(time, self.allowed_lateness - match.lower), False, arrival.row)
-        given = time if match.upper_column is None else arrival.upper
-        upper = None if given is None else given + match.upper
-        # A row that can match nothing is final when it arrives.
-        final = MIN if upper is None or upper < time + match.lower else add_clamped(upper, self.allowed_lateness)
-        return _Held(time, upper, final, False, arrival.row)
+        given = arrival.time if self.match.upper_column is None else arrival.upper
+        upper = None if given is None or not arrival.is_left else given + self.match.upper
+        return self._due(_Held(arrival.time, upper, MIN, False, arrival.row), is_left=arrival.is_left)
+
+    def _due(self, held: _Held, *, is_left: bool) -> _Held:
+        """Return a row with the watermark that makes it final; one that can match nothing is final when it arrives."""
+        if not is_left:
+            final = add_clamped(held.time, self.allowed_lateness - self.match.lower)
+        elif held.upper is None or held.upper < held.time + self.match.lower:
+            final = MIN
+        else:
+            final = add_clamped(held.upper, self.allowed_lateness)
+        return held._replace(final=final)
 
     def _pair(self, left: _Held, right: _Held) -> Iterator[Joined]:
         if self.how == "semi" and not left.has_matched:
