@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self, cast, overload
 
 import pyarrow as pa
 
-from windowpane.arrays.values import Value
+from windowpane.arrays.values import Value, copied
 from windowpane.engines.deduplication.program import Keep
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import Guided, begins
@@ -588,7 +588,7 @@ class _Constant:
     value: Value
 
     def __call__(self) -> Value:
-        return self.value
+        return copied(self.value)  # a fold may change it in place
 
 
 class WindowableResults(Runnable):

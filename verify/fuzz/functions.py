@@ -2,12 +2,14 @@
 
 The engine is the row engine, or the reference where that refuses. It and its state are made anew from bytes before every batch,
 and rows come to it in two tables, out of order. The operator runs once, in memory. Compared are results and late rows in order,
-counters, entries of state, and timers.
+counters, entries of state, and timers. The functions of the engine change in place what they are given and what they have
+emitted, those of the operator nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -29,7 +31,13 @@ from windowpane.state.sorted_pages import SortedPages
 from windowpane.state.timers import Timer, TimerQueue
 from windowpane.testing.harness import WindowTestHarness
 from windowpane.windowing import assigners, evictors, triggers
-from windowpane.windowing.functions import AggregateFunction, ProcessWindowFunction, WindowFunctionSpec
+from windowpane.windowing.functions import (
+    AggregateFunction,
+    FoldAggregate,
+    ProcessWindowFunction,
+    ReduceAggregate,
+    WindowFunctionSpec,
+)
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import MIN
 from windowpane.windowing.triggers import TriggerResult
@@ -69,7 +77,7 @@ class _FoldedAsText(ProcessWindowFunction):
     """Emits a folded tuple in order: the order of several merged sessions in it is not defined."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Rows:
-        return [{"value": str(folded and sorted(folded))} for folded in elements]
+        return [{"value": str(folded if folded is None else sorted(folded))} for folded in elements]
 
 
 class _LeavesEmpty(AggregateFunction[Any, Any]):
@@ -86,6 +94,40 @@ class _LeavesEmpty(AggregateFunction[Any, Any]):
 
     def merge(self, left: Any, right: Any) -> Any:
         return left + right
+
+
+class _InPlace(AggregateFunction[Any, Any]):
+    """The same in a list, which is the result, too."""
+
+    def create_accumulator(self) -> Any:
+        return []
+
+    def add(self, value: dict[str, Any], accumulator: Any) -> Any:
+        return None if value["n"] < 0 else _appended(accumulator or [], value)
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, left: Any, right: Any) -> Any:
+        return _extended(left, right)
+
+
+class _Spoiling(ProcessWindowFunction):
+    """Does what another one does, and empties what it was given, and each row that it has emitted."""
+
+    def __init__(self, inner: ProcessWindowFunction) -> None:
+        self._inner = inner
+
+    def process(self, key: Any, context: Any, elements: Any) -> Rows:
+        for row in self._inner.process(key, context, elements) or ():
+            yield row
+            row.clear()
+        for element in elements:
+            if element is not None:
+                element.clear()
+
+    def clear(self, context: Any) -> None:
+        self._inner.clear(context)
 
 
 class OwnTrigger(triggers.Trigger):
@@ -145,6 +187,36 @@ class OwnEvictor(evictors.Evictor):
 
 def _added(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     return {**left, "n": left["n"] + right["n"]}
+
+
+def _added_in_place(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    right["n"] += left.pop("n")
+    return right
+
+
+def _appended(held: list[int], row: dict[str, Any]) -> list[int]:
+    held.append(row["n"])
+    return held
+
+
+def _extended(left: list[int], right: list[int]) -> list[int]:
+    left += right
+    return left
+
+
+_CHANGING: dict[str, AggregateFunction[Any, Any] | None] = {
+    "reduce": ReduceAggregate(_added_in_place),
+    "fold": FoldAggregate(list, _appended, _extended),
+    "aggregate": _InPlace(),
+    "process": None,
+}
+"""What takes the place of the incremental function of a kind."""
+
+
+def in_place(spec: WindowSpec) -> WindowSpec:
+    """Return a computation with the same results, whose functions change in place what they are given and have emitted."""
+    function = spec.function
+    return replace(spec, function=replace(function, process=_Spoiling(function.process), accumulate=_CHANGING[function.kind]))
 
 
 def _distance(one: dict[str, Any], other: dict[str, Any]) -> float:
@@ -319,7 +391,7 @@ def _bounds(window: Any) -> tuple[int | None, int | None]:
 
 def differences(spec: WindowSpec, stream: Sequence[SmallBatch]) -> list[str]:
     """Return what differs in the first batch where something does."""
-    operator, program, held = _Operator(spec), program_of(spec), MemoryBlobStore().snapshot()
+    operator, program, held = _Operator(spec), program_of(in_place(spec)), MemoryBlobStore().snapshot()
     for number, batch in enumerate(stream):
         store = MemoryBlobStore()
         store.restore(held)

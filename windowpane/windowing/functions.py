@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from windowpane.arrays.values import Value
+from windowpane.arrays.values import Value, copied
 from windowpane.errors import InvalidSpecError
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.triggers.base import Reduce, ValueState
@@ -136,7 +136,10 @@ class PassThrough(ProcessWindowFunction):
 
 @dataclass(frozen=True)
 class ReduceAggregate(AggregateFunction[tuple[Value] | None, Value]):
-    """A reduce function as an aggregate function: the accumulator is the reduced element, in a tuple, or ``None``."""
+    """A reduce function as an aggregate function: the accumulator is the reduced element, in a tuple, or ``None``.
+
+    The function may change both of its arguments and return either: an element may be in other windows, too, so it is copied.
+    """
 
     reduce: Reduce
 
@@ -145,7 +148,8 @@ class ReduceAggregate(AggregateFunction[tuple[Value] | None, Value]):
 
     def add(self, value: Value, accumulator: tuple[Value] | None) -> tuple[Value] | None:
         """Reduce, or take the first element as it is; a reduce that returns ``None`` begins anew with the next one."""
-        return _boxed(value if accumulator is None else self.reduce(accumulator[0], value))
+        own = copied(value)
+        return _boxed(own if accumulator is None else self.reduce(accumulator[0], own))
 
     def get_result(self, accumulator: tuple[Value] | None) -> Value:
         """Return the reduced element; ``None`` for no elements (an evictor took them all)."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from windowpane.arrays.values import Value
+from windowpane.arrays.values import Value, copied
 from windowpane.errors import MergeBehindWatermarkError, UserFunctionError, WindowpaneError, present
 from windowpane.operators.window.contents import Contents, contents_for
 from windowpane.operators.window.contexts import OperatorProcessContext, OperatorTriggerContext, UserCode
@@ -29,7 +29,7 @@ from windowpane.operators.window.windows_of_before import WindowsOfBefore
 from windowpane.state.keyed import KeyedState
 from windowpane.state.timers import Timer
 from windowpane.windowing.assigners import MergingWindowAssigner
-from windowpane.windowing.functions import RichFunction
+from windowpane.windowing.functions import PassThrough, RichFunction
 from windowpane.windowing.outputs import OutputTag
 from windowpane.windowing.panes import NO_PANES, Firing, Pane
 from windowpane.windowing.spec import WindowSpec
@@ -232,9 +232,11 @@ class WindowOperator(WindowsOfBefore):
             self._clear_contents(state_window)
 
     def _emit(self, window: Window, firing: Firing, elements: Sequence[Value]) -> None:
-        key = self._state.current_key
+        """Call the function, which may change in place what it is given and what it has emitted: neither is what state holds."""
+        key, process = self._state.current_key, self.spec.function.process
         with self._in_process.of(window):
-            rows = _rows(self.spec.function.process.process(key, self._process_context.at(window), elements))
+            seen = elements if isinstance(process, PassThrough) else list(map(copied, elements))
+            rows = map(copied, _rows(process.process(key, self._process_context.at(window), seen)))
             if self._panes is None:
                 for row in rows:
                     self._collector.emit(key, window, row)
@@ -244,7 +246,7 @@ class WindowOperator(WindowsOfBefore):
                 self._collector.emit(key, entry.window, entry.value, entry.pane, entry.change)
 
     def _emit_side_output(self, tag: OutputTag, window: Window, value: object) -> None:
-        self._collector.side_output(tag, self._state.current_key, window, value)
+        self._collector.side_output(tag, self._state.current_key, window, copied(value))
 
     def _evict_held_back(self, window: Window, state_window: Window) -> None:
         """Evict the elements that a refinement which is held back would have evicted by now, where a later one sees the rest."""
