@@ -715,7 +715,8 @@ class Result(WindowableResults, Selectable):
         Raises:
             InvalidSpecError: windows other than tumbling and sliding ones by event time, of built-in aggregates, that fire by
                 their default trigger; another word, a length that is none, a constant that is no value of its column, or no end
-                for rows that have one: "forever" over a static DataFrame.
+                for rows that have one: "forever" over a static DataFrame. Results of ``select``, ``where`` or ``having``, which
+                come behind.
             UnknownColumnError: there is no such column.
             GapTooLongError: when the query runs, and one key would have more than ten million windows filled at once.
 
@@ -728,11 +729,11 @@ class Result(WindowableResults, Selectable):
         from windowpane.spark.building.results.filling import build_filling
 
         plan = FillingPlan(values if isinstance(values, str) else dict(values), limit_of(until), others, engine=engine)
-        return Filled(build_filling(self._downstream().source, self._built, plan))
+        return Filled(build_filling(self._built, plan))
 
 
 @dataclass(frozen=True, repr=False)
-class Filled(WindowableResults):
+class Filled(WindowableResults, Selectable):
     """Windows with filled gaps, ready to run: the columns are those of the windows."""
 
     _built: BuiltProgram

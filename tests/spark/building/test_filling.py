@@ -59,6 +59,20 @@ def test_static_rows_have_the_same_and_windows_behind_them_count_all(spark: Any)
     assert shown(hours.df.collect()) == [("a", 0, 6, 2), (None, 0, 3, 1)]
 
 
+def test_what_spark_computes_of_results_it_computes_of_filled_ones_and_steps_come_behind(spark: Any) -> None:
+    rows = table(spark, [("a", 10, 1), ("a", 20, 2), ("b", 70, 4)])
+    spreads = minutes(rows).aggregate(n=wp.count(), spread=wp.max("v") - wp.min("v"))
+    before = spreads.fill_gaps({"n": 0}, others="previous", until="1 window")
+    assert shown(before.df.collect()) == [("a", 0, 2, 1), ("a", 1, 0, 1), ("b", 1, 1, 0), ("b", 2, 0, 0)]
+    zero = spreads.fill_gaps("zero", until="1 window").where(wp.col("n") == 0).select("k", "window_start", "window_end", "spread")
+    assert shown(zero.df.collect()) == [("a", 1, None), ("b", 2, None)]
+    with pytest.raises(InvalidSpecError, match=r"constants for \['spread'\], which Spark computes"):
+        spreads.fill_gaps({"spread": 0}, until="1 window")
+    for steps in (spreads.where(wp.col("n") > 1), spreads.select("*", more=wp.col("n") + 1), spreads.having(wp.sum("v") > 1)):
+        with pytest.raises(InvalidSpecError, match=r"comes right behind aggregate.*\.fill_gaps\(\.\.\.\)\.select"):
+            steps.fill_gaps("zero", until="1 window")
+
+
 def test_explain_says_what_is_filled_and_when_state_ends(spark: Any) -> None:
     windows = minutes(table(spark, [("a", 10, 1)])).aggregate(n=wp.count(), last=wp.last("v"))
     text = windows.fill_gaps({"N": 0}, others="previous", until="5 windows").explain()

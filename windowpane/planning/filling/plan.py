@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from windowpane.arrays.values import Value
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.errors import InvalidSpecError
+from windowpane.hidden_columns import PREFIX
 from windowpane.planning.settings import plan_text
 from windowpane.windowing.times import format_micros, to_micros
 
@@ -79,8 +80,8 @@ class FillingPlan:
         return self.until // step
 
     def explain(self, program: FillingProgram, state: str, buckets: str) -> str:
-        filled = [f"{name} of the result before" for name in program.previous]
-        filled += [f"{name} = {value!r}" for name, value in program.constants]
+        filled = [f"{name.removeprefix(PREFIX)} of the result before" for name in program.previous]
+        filled += [f"{name.removeprefix(PREFIX)} = {value!r}" for name, value in program.constants]
         last = "the last of these windows is over" if program.limit is not None else "never: each key that was ever seen"
         lines = {
             "key": ", ".join(program.keys) or "none: one window space, one bucket",

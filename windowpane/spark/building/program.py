@@ -19,7 +19,7 @@ from windowpane.engines.program import MAIN, WINDOW_END, BucketProgram
 from windowpane.engines.protocol import COUNTERS, Engine
 from windowpane.errors import InvalidSpecError, UndeclaredSideOutputError, UnknownOutputError, present
 from windowpane.guidance import instead_of_argument
-from windowpane.hidden_columns import TIME
+from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.malformed import MALFORMED_COUNT, ROWS
 from windowpane.planning.changing import complete_since
 from windowpane.planning.deduplication import DeduplicationPlan
@@ -52,6 +52,7 @@ from windowpane.spark.stages.process import BucketProcessor
 from windowpane.spark.stages.types import TIMESTAMP, spark_schema
 from windowpane.spark.stages.wire import WATERMARK_ROW, Wire, counter_columns, wire_of
 from windowpane.windowing.aggregates.results import Step
+from windowpane.windowing.expressions import Name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -181,6 +182,13 @@ class BuiltProgram:
         """Return the same program with a step behind its main output."""
         main = self.outputs["main"]
         return dataclasses.replace(self, outputs={**self.outputs, "main": dataclasses.replace(main, steps=(*main.steps, step))})
+
+    @property
+    def as_emitted(self) -> BuiltProgram:
+        """The same program with the columns of its operator, before Spark computes anything of them."""
+        main = self.outputs["main"]
+        emitted = tuple((name, Name(name)) for name in main.arrow.names if name not in (TIME, FIRING_WATERMARK))
+        return dataclasses.replace(self, outputs={**self.outputs, "main": dataclasses.replace(main, selected=emitted, steps=())})
 
     def explain(self) -> str:
         """Return the plan as text: which engines run it, and why; those of the programs before it first."""
