@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import Feed, rows, run, table
@@ -103,6 +104,11 @@ def test_what_is_refused(spark: Any) -> None:
     timed = wp.ProcessingTimeoutTrigger.of(wp.PurgingTrigger.of(wp.CountTrigger.of(2)), "1 second")
     with pytest.raises(InvalidSpecError, match="accumulating"):
         keyed.window(TEN).trigger(timed).aggregate(**counted).top(1, by="total")
+    refined = keyed.window(TEN).allowed_lateness("1 hour").aggregate(**counted)
+    with pytest.raises(InvalidSpecError, match=r"put others under the names \['k'\]"):
+        refined.select("region", "window_start", "window_end", "total", k=F.lit("all")).top(1, by="total")
+    with pytest.raises(InvalidSpecError, match=r"put others under the names \['window_start'\]"):
+        totals(sales).select("region", "k", "window_end", "total", window_start=wp.col("window_end")).top(1, by="total")
     kinds = keyed.window(TEN).allowed_lateness("1 hour").aggregate(kind=wp.last("v"), **counted)
     with pytest.raises(InvalidSpecError, match=r"per=\['kind'\]: these windows fire again"):
         kinds.top(1, by="total", per=("region", "kind"))

@@ -26,9 +26,10 @@ from windowpane.spark.building.windows import build_windows
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
-from windowpane.windowing.aggregates.results import Where
+from windowpane.windowing.aggregates.results import Select, Where
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import ClosedSessionWindows, TumblingEventTimeWindows
+from windowpane.windowing.expressions import Name
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.over.spec import OrderColumn
 from windowpane.windowing.triggers import ProcessingTimeoutTrigger, PurgingTrigger
@@ -109,7 +110,15 @@ def _check(plan: WindowPlan, names: Sequence[str], per: Sequence[str]) -> None:
 def _check_steps(earlier: BuiltProgram, names: Sequence[str], identity: Sequence[str], newest: bool) -> None:
     if lacking := [name for name in (WINDOW_START, WINDOW_END, *identity) if name not in names]:
         raise InvalidSpecError(f"top needs the keys and windows of the results, and select has left out {lacking}: keep them.")
-    if newest and any(isinstance(step, Where) for step in earlier.outputs["main"].steps):
+    steps = earlier.outputs["main"].steps
+    kept = {WINDOW_START, WINDOW_END, *(identity if newest else ())}
+    selected = [each for step in steps if isinstance(step, Select) for each in step.columns]
+    if changed := [name for name, made in selected if name in kept and not (isinstance(made, Name) and made.name == name)]:
+        raise InvalidSpecError(
+            f"top needs the keys and windows of the results as they are, and select has put others under the names {changed}: "
+            "give these names of their own."
+        )
+    if newest and any(isinstance(step, Where) for step in steps):
         raise InvalidSpecError(
             "top takes the newest result of each key, and behind where a later one that is left out would leave the one before "
             "in it: these windows fire again (early results, allowed lateness). Filter the top instead."
