@@ -395,3 +395,12 @@ def test_sessions_merge_and_continuous_triggers_fire_over_batches(spark, tmp_pat
     collected = run(result)
     assert collected.rows() == [("a", 1, 8, 3, 111)] * 4
     assert sum(collected.counted("merges")) == 1
+
+
+def test_a_reduce_of_rows_with_a_column_named_as_a_bound(spark: Any) -> None:
+    """The output has that of the window: rows leave out what every output has."""
+    named = table(spark, [("a", 1, 1), ("a", 2, 2)], "k string, t timestamp, v long").withColumn("window_start", F.lit(7))
+    reduced = wp.stream(named, event_time="t").key_by("k").window(TEN).reduce(lambda left, right: left)
+    kinds = {field.name: field.dataType.simpleString() for field in reduced.df.schema}
+    assert kinds["window_start"] == "timestamp"
+    assert all(isinstance(row.window_start, dt.datetime) for row in reduced.df.collect())

@@ -252,7 +252,8 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     """
     rows = source.rows.schema
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
-    main = T.StructType([*(rows.fields if returns_rows else ()), *known.fields])
+    own_rows = [each for each in rows.fields if each.name not in (WINDOW_START, WINDOW_END)] if returns_rows else []
+    main = T.StructType([*own_rows, *known.fields])
     own = source.own_watermark
     passed_on: dict[str, object] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
     if behind := _held_back(plan):
