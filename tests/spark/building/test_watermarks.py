@@ -92,6 +92,11 @@ def test_python_rows_are_punctuated_too(spark: Any, tmp_path: Path) -> None:
     assert fired(run(result)) == [("a", 0, 2)]
 
 
+def test_a_delay_finer_than_sparks_milliseconds_waits_for_all_that_it_says(spark: Any, tmp_path: Path) -> None:
+    stream = wp.stream(Feed(tmp_path / "in").add([("a", 1, 1)]).stream(spark), "t", "1500 microseconds")
+    assert stream.source.spark_watermark == "2 milliseconds"
+
+
 # Made by the operator.
 
 

@@ -161,7 +161,7 @@ def next_watermark_for(combiner: Combiner | None, source: Source) -> NextWaterma
     if combiner is None or combiner.punctual is None or not source.is_streaming:
         return None
     strategy = None if source.own_watermark is not None else source.watermark
-    return NextWatermark(uuid4().hex, None if strategy is None else strategy.delay // 1000 * 1000)
+    return NextWatermark(uuid4().hex, None if strategy is None else strategy.delay)
 
 
 def encoder_of(

@@ -228,7 +228,7 @@ class Source:
             return None
         if not strategy.is_sparks or strategy.punctuation is not None:
             return None
-        return f"{strategy.delay // 1000} milliseconds"
+        return f"{-(-strategy.delay // 1000)} milliseconds"  # no row that is waited for is late
 
     @property
     def foresees_watermark(self) -> bool:

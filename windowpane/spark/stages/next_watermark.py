@@ -39,7 +39,7 @@ class NextWatermark:
     """The bound of one operator's watermark."""
 
     operator: str  # an id of the operator
-    # microseconds by which Spark's watermark stays behind the latest event time; ``None`` where the operator makes it
+    # microseconds by which Spark's watermark stays behind the latest event time at least; ``None`` where the operator makes it
     delay: int | None
 
     def known(self) -> int | None:
