@@ -402,7 +402,7 @@ class QueryBinder:
         elif clause is not None and not isinstance(clause.expression, exp.Null | exp.Var):
             limit = self.whole_number(clause.expression, "LIMIT")
         offset = 0 if skipped is None else self.whole_number(skipped.expression, "OFFSET")
-        return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties))
+        return replace(bound, node=plan.top(bound.node, partition, bound.order, limit, offset, with_ties=ties and limit != 0))
 
 
 def _is_join(tree: exp.Expr) -> bool:

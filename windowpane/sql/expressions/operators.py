@@ -31,6 +31,7 @@ from windowpane.sql.expressions.types import (
     is_number,
     is_text,
 )
+from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.numerics.arithmetic import comparable
 from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numerics
 from windowpane.sql.numerics.functions import power as numeric_power
@@ -102,17 +103,25 @@ def _each_jsonb(value: Expr, kind: SqlType, template: str) -> Expr:
 
 
 def by_value(value: Expr) -> Expr:
-    """Return an expression that is the same for equal values: 1 and 1.0 of jsonb, 1 day and 24 hours of interval."""
-    if value.type == INTERVAL:
-        return build(INTERVAL, "windowpane_interval_value({0})", value, name=value.name)
+    """Return an expression that is the same for equal values: 1 and 1.0 of jsonb, 1 day and 24 hours of interval, 0 and -0."""
+    if has_spellings(value.type):
+        return build(value.type, in_one_spelling("{0}", value.type), value, name=value.name)
     if not is_of_jsonb(value.type):
         return value
     return _each_jsonb(value, JSONB, "CAST(windowpane_jsonb_key(CAST({0} AS VARCHAR)) AS JSON)")
 
 
 def key_value(value: Expr) -> Expr:
-    """Return what rows are matched by where it is not shown, as in PARTITION BY or a join: of jsonb a text of the value."""
+    """Return what rows are matched by where it is not shown, as in a join: of jsonb a text of the value."""
     return comparable_jsonb("=", value) if is_of_jsonb(value.type) else value
+
+
+def partition_value(value: Expr) -> Expr:
+    """Return what rows are put together by where it is not shown.
+
+    It is the same for equal values: a condition on it drops whole partitions.
+    """
+    return key_value(value) if is_of_jsonb(value.type) else by_value(value)
 
 
 def interval_length(value: Expr) -> Expr:

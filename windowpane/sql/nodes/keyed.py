@@ -115,15 +115,19 @@ class TopN(Unary):
         place = self.place_sql()
         upto = "" if self.limit is None else f" AND {place} <= {self.offset + self.limit}"
         number = f", {place} AS {quoted(self.number)}" if self.number else ""
-        return f"SELECT *{number} FROM {relations[0]} QUALIFY {place} > {self.offset}{upto}"
+        first = self._numbered(with_ties=self.with_ties and not self.offset)  # rows that are left out are counted one by one
+        return f"SELECT *{number} FROM {relations[0]} QUALIFY {first} > {self.offset}{upto}"
 
     def place_sql(self) -> str:
+        return self._numbered(with_ties=self.with_ties)
+
+    def _numbered(self, *, with_ties: bool) -> str:
         by = f"PARTITION BY {listed(self.partition)} " if self.partition else ""
         order = [item.sql for item in self.order]
-        if not self.with_ties:
+        if not with_ties:
             order += [f"{quoted(name)} ASC NULLS LAST" for name in self.input.key]
         ordered = f"ORDER BY {', '.join(order)}" if order else ""
-        return f"{'rank' if self.with_ties else 'row_number'}() OVER ({by}{ordered})"
+        return f"{'rank' if with_ties else 'row_number'}() OVER ({by}{ordered})"
 
     @property
     def detail(self) -> str:

@@ -60,6 +60,11 @@ class Parser(RisingWaveParser):
     }
     """``~`` binds less closely than ``+``, as every operator of PostgreSQL that is not one of arithmetic."""
 
+    LAMBDAS: ClassVar[dict[Any, Any]] = {
+        kind: parse for kind, parse in RisingWaveParser.LAMBDAS.items() if kind != TokenType.ARROW
+    }
+    """``f(j -> 'a')`` is a call of a key of JSON, and no function of its own."""
+
     QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
         kind: parse for kind, parse in RisingWaveParser.QUERY_MODIFIER_PARSERS.items() if kind != TokenType.MATCH_RECOGNIZE
     }

@@ -13,7 +13,7 @@ from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, settled
-from windowpane.sql.expressions.operators import by_value, combined, key_value, sortable
+from windowpane.sql.expressions.operators import by_value, combined, partition_value, sortable
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType, common, is_integer
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.dialect import SESSION_GAP
@@ -74,7 +74,7 @@ class WindowCalls:
         """Return the column of a call, whose arguments ``binder`` understands."""
         window = self._resolved(tree)
         bound = [*self.apart, *(binder.bind(item) for item in window.args.get("partition_by") or ())]
-        keys = [key_value(settled(key)) for key in bound]
+        keys = [partition_value(settled(key)) for key in bound]
         partition = tuple(dict.fromkeys(self.computed.column(key).id for key in keys))
         order = self._order(window, binder)
         call = _Call(tree, self.text)

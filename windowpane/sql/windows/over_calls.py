@@ -176,12 +176,13 @@ def _with_sessions(
     for number, frame in enumerate(frames):
         if frame is None:
             raise MistakeError("only calls with a frame are taken")
-        name, time = f"{_SESSION} {number}", quoted(order[0][0])
+        ((column, item, descending),) = order
+        name, time, ahead = f"{_SESSION} {number}", quoted(column), "- {} <" if descending else "+ {} >"
         by = f"PARTITION BY {', '.join(map(quoted, partition))} " if partition else ""
-        window = f"({by}ORDER BY {order[0][1]})"
-        begins = f"CASE WHEN lag({time}) OVER {window} + {_offset(frame.gap)} > {time} THEN 0 ELSE 1 END"
+        window = f"({by}ORDER BY {item})"
+        begins = f"CASE WHEN lag({time}) OVER {window} {ahead.format(_offset(frame.gap))} {time} THEN 0 ELSE 1 END"
         flagged = f'SELECT *, {begins} AS "begins" FROM {relation}'
-        running = f'sum("begins") OVER ({by}ORDER BY {order[0][1]} RANGE UNBOUNDED PRECEDING)'
+        running = f'sum("begins") OVER ({by}ORDER BY {item} RANGE UNBOUNDED PRECEDING)'
         relation = f'(SELECT * EXCLUDE ("begins"), {running} AS {quoted(name)} FROM ({flagged}))'
         names[frame] = (name,)
     return relation, names

@@ -19,7 +19,7 @@ from windowpane.sql.bind.late_rows import in_open_windows, with_late_rows
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.binder import ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, rising, settled
-from windowpane.sql.expressions.operators import key_value
+from windowpane.sql.expressions.operators import partition_value
 from windowpane.sql.expressions.types import BOOLEAN, INTERVAL, TIMESTAMP, TIMESTAMPTZ, SqlType
 from windowpane.sql.nodes import Node, SessionWindows, TimeWindows
 from windowpane.sql.parse.positions import Text
@@ -288,7 +288,7 @@ class TableFunctions:
         if gap.is_zero or gap.is_negative:
             raise self._text.type_error(call.lengths["gap"], f"the gap of a session is greater than zero, not {gap}.")
         computed = Computed(self._ids)
-        partition = tuple(computed.column(key_value(settled(key))).id for key in keys)
+        partition = tuple(computed.column(partition_value(settled(key))).id for key in keys)
         moment = computed.column(convert(time, bounds[0].type), "time")
         # A session that a row has closed is decided: no row behind the watermark joins it, or splits it.
         lower = f"{{w}} - {Expr.of_interval(gap).sql}" if closes is None else "{w}"
