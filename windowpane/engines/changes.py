@@ -447,6 +447,21 @@ def _columns_of_deduplication(was: Description, now: Description, before: JsonVa
     return Outcome(Verdict.SAFE, "the state holds the keys of first rows alone") if is_of_keys else outcome
 
 
+_NOT_SHOWN = Outcome(Verdict.SAFE, "only late rows show it, which are not held")
+
+
+def _columns_of_side(side: str) -> Rule:
+    """Return the rule for the columns of rows of a side, which late rows may have more of than results."""
+
+    def rule(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+        outcome = _fewer_columns(was, now, before, after)
+        shown = {*now["resolved"][f"{side} passed"]} - {each["name"] for each in before}
+        is_seen = shown or now["function"] is not None
+        return outcome if outcome.verdict is not Verdict.ACCEPT or is_seen else _NOT_SHOWN
+
+    return rule
+
+
 _within = _always(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
 _filled = _always(Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts")
 _another_pattern = _always(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
@@ -458,7 +473,10 @@ def _columns_of_patterns(was: Description, now: Description, before: JsonValue, 
     missing = sorted({each["name"] for each in after if each["name"] not in names} & {*now["asks"]})
     if missing:
         return Outcome(Verdict.REFUSED, f"rows that wait lack {', '.join(missing)}, which the new pattern asks of them")
-    return _fewer_columns(was, now, before, after)
+    specs = [each["resolved"]["spec"] for each in (was, now)]
+    is_seen = specs[0] != specs[1] or specs[1]["rows"] != "one"
+    outcome = _fewer_columns(was, now, before, after)
+    return outcome if outcome.verdict is not Verdict.ACCEPT or is_seen else _NOT_SHOWN
 
 
 def _no_more(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -503,7 +521,7 @@ JOINS: Mapping[str, Rule] = {
     "match": _bounds,
     "join": _how,
     "code": _free,
-    **dict.fromkeys(("left columns", "right columns"), _fewer_columns),
+    **{f"{side} columns": _columns_of_side(side) for side in ("left", "right")},
 }
 DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _columns_of_deduplication}
 FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}

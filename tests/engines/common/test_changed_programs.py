@@ -24,7 +24,8 @@ from windowpane.planning.description.programs import of_deduplication, of_join
 from windowpane.planning.engines import make_engine
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import definitions
-from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch
+from windowpane.windowing.assigners import TumblingEventTimeWindows
+from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 
@@ -85,6 +86,25 @@ def test_rows_that_are_held_are_final_by_the_bounds_of_now(before: Any, now: Any
     arrived = tagged(rows(BEFORE, entry(9), entry(13)), side="right")
     found = [bucket.run(new, 4), bucket.run(new, 8, arrived), bucket.run(new, MAX)]
     assert [shown(each, "left.id", "right.id") for each in found] == expected
+
+
+@pytest.mark.parametrize("engine", ["join_interval", "join reference", "join_window"])
+def test_what_late_rows_alone_show_is_no_change_of_results(engine: str) -> None:
+    match = WindowMatch(TumblingEventTimeWindows.of(10)) if engine == "join_window" else IntervalMatch(-10, 10)
+
+    def program(columns: pa.Schema) -> JoinProgram:
+        sides = JoinSide(("p",), columns, ("id",), columns is NOW), JoinSide(("p",), BEFORE, ("id",))
+        made = JoinProgram(match, "left", *sides, engine=engine)
+        return dataclasses.replace(made, description=of_join(made, ("t", "t")))
+
+    old, new = program(BEFORE), program(NOW)
+    for was, now in ((old, new), (new, old)):
+        assert going_on(was, now)[1].verdict is Verdict.SAFE
+        bucket = Bucket()
+        bucket.run(was, MIN, tagged(rows(was.left.columns, entry(2), entry(3)), side="left"))
+        arrived = tagged(rows(now.left.columns, entry(4)), side="left"), tagged(rows(BEFORE, entry(5)), side="right")
+        found = bucket.run(now, MIN, *arrived) + bucket.run(now, MAX)
+        assert shown(found, "left.id", "right.id") == [(2, 5), (3, 5), (4, 5)]
 
 
 def deduplication(columns: pa.Schema, within: int, keep: Keep, engine: str) -> DeduplicationProgram:
