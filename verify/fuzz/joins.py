@@ -12,6 +12,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
-from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START
+from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
 from windowpane.planning.engines import make_engine, with_engine
@@ -56,8 +57,10 @@ def run(seed: int) -> Outcome:
     drawn = Random(seed)
     program = random_program(drawn)
     steps = [*random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
+    program = _with_other_keys(Random(f"keys {seed}"), program, steps)
     kind = f"{program.how} on update" if program.updates else program.how
-    text = f"{program.match} {kind}, lateness {program.allowed_lateness}, condition {program.condition!r}, {steps!r}"
+    text = f"{program.match} {kind}, lateness {program.allowed_lateness}, condition {program.condition!r}, "
+    text += f"keys {program.left.keys}, behind a {program.upstream.name.lower()}, {steps!r}"
     return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, steps)))
 
 
@@ -94,6 +97,39 @@ def random_program(drawn: Random) -> JoinProgram:
         updates=isinstance(match, AsOfMatch) and drawn.random() < 0.4,
     )
     return with_engine(program)
+
+
+_KEYS: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.string(), ["", "a", "\u00e4", "a" * 300]),
+    (pa.int8(), [-128, 0, 127]),
+    (pa.bool_(), [True, False]),
+    (pa.decimal128(10, 2), [Decimal("1.00"), Decimal("-1.00"), Decimal("10.50")]),
+    (pa.decimal128(38, 10), [Decimal("1"), Decimal("-1"), Decimal(10) ** 27]),
+    (pa.float64(), [0.0, -0.0, float("nan"), 1.5]),
+    (pa.float32(), [0.0, -0.0, float("nan"), 0.5]),
+    (pa.date32(), [dt.date(1969, 12, 31), dt.date(2024, 2, 29)]),
+    (pa.timestamp("us", "UTC"), [dt.datetime(1969, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
+    (pa.binary(), [b"", b"a", b"a\x00"]),
+    (pa.list_(pa.int64()), [[], [1], [None], [1, None]]),
+    (
+        pa.struct([("a", pa.float64()), ("b", pa.string())]),
+        [{"a": 0.0, "b": None}, {"a": -0.0, "b": None}, {"a": None, "b": "x"}],
+    ),
+]
+
+
+def _with_other_keys(drawn: Random, program: JoinProgram, steps: list[_Step]) -> JoinProgram:
+    """Return a program with a key of another type, which rows get, or one whose rows come from another operator, or both."""
+    if drawn.random() < 0.3:
+        program = replace(program, upstream=Upstream.WINDOW)
+    if drawn.random() < 0.5:
+        return program
+    (kind, values), keys = drawn.choice(_KEYS), drawn.choice([("x",), ("x", "n"), ("k", "x")])
+    none = [None] if drawn.random() < 0.3 else []
+    for row in (row for step in steps for rows in step.rows.values() for row in rows):
+        row["x"] = drawn.choice([*values, *none])
+    sides = (replace(of, keys=keys, columns=of.columns.append(pa.field("x", kind))) for of in program.sides.values())
+    return replace(program, **dict(zip(program.sides, sides, strict=True)))
 
 
 def _random_match(drawn: Random) -> Match:
@@ -264,9 +300,11 @@ def _answer(program: JoinProgram, steps: list[_Step], late: Counter[Result]) -> 
                     for window in match.assigner.assign_windows(row, row[TIME], None)  # type: ignore[arg-type]
                     if (LATE[side], row["id"], (window.start, window.end)) not in missed  # type: ignore[attr-defined]
                 ]
+            own = [each for each in program.sides[side].columns if each.name not in _AS_OF_COLUMNS.names]
             schema = pa.schema(
                 [
                     *_AS_OF_COLUMNS,
+                    *own,
                     *(pa.field(name, pa.int64()) for name in (TIME, WINDOW_START, WINDOW_END)),
                     pa.field("number", pa.int64()),
                     pa.field("batch", pa.int64()),
