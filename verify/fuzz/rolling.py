@@ -10,12 +10,14 @@ sizes in place of the usual ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from verify.fuzz.aggregates import every_aggregate
 from verify.fuzz.comparison import difference, same
 from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.rolling_history import history_differences
@@ -56,6 +58,7 @@ _CALLS: tuple[Aggregate, ...] = (
     agg.approx_count_distinct("n"),
 )
 _ORDERED = (agg.collect_list("n"), agg.first("n"), agg.last("s"), agg.arg_max("s", "n"))
+_EVERY = every_aggregate(COLUMNS, ("n",))
 _SQL = {"count()": "count(r.id)", "count('n')": "count(r.n)", "sum('n')": "sum(r.n)", "avg('n')": "avg(r.n)"}
 _SQL |= {f"{kind}('{name}')": f"{kind}(r.{name})" for kind in ("min", "max") for name in "ns"}
 _SQL |= {"sum('d')": "sum(r.d)", "count_distinct('s')": "count(DISTINCT r.s)"}
@@ -66,6 +69,7 @@ def run(seed: int) -> Outcome:
     drawn = Random(seed)
     program = random_program(drawn)
     steps = list(random_steps(drawn, program))
+    program = _with_other_calls(Random(f"calls {seed}"), program)
     text = f"{program.spec!r}, keys {program.keys.names}, {program.upstream}, until {program.until}, {steps!r}"
 
     def compare() -> Iterator[str]:
@@ -105,6 +109,14 @@ def random_program(drawn: Random) -> RollingProgram:
         upstream=drawn.choice([Upstream.SOURCE, Upstream.SOURCE, Upstream.WINDOW]),
     )
     return with_engine(program)
+
+
+def _with_other_calls(drawn: Random, program: RollingProgram) -> RollingProgram:
+    """Return a program of which some calls are of any aggregate."""
+    if drawn.random() < 0.6:
+        return program
+    calls = (replace(call, aggregate=drawn.choice(_EVERY)) if drawn.random() < 0.6 else call for call in program.spec.calls)
+    return with_engine(replace(program, spec=replace(program.spec, calls=tuple(calls))))
 
 
 def random_steps(drawn: Random, program: RollingProgram) -> Iterator[Step]:
