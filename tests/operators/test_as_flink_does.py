@@ -276,3 +276,21 @@ def test_time_evictors_compare_times_or_refuse(times, outcome) -> None:
     else:
         with pytest.raises(EvictionTimeError, match=outcome):
             run()
+
+
+@pytest.mark.parametrize(
+    ("trigger", "second"),
+    [
+        (wp.PurgingTrigger.of(wp.ProcessingTimeoutTrigger.of(wp.CountTrigger.of(3), 10)), ["c", "d", "e"]),
+        (wp.ProcessingTimeoutTrigger.of(wp.PurgingTrigger.of(wp.CountTrigger.of(3)), 10), ["a", "b", "c", "d", "e"]),
+    ],
+)
+def test_a_timeout_purges_where_the_purging_trigger_is_around_it(trigger: Trigger, second: list[str]) -> None:
+    """Flink asks what the inner trigger answers to the timer, and a count answers nothing that could be made to purge."""
+    harness = WindowTestHarness(wp.GlobalWindows.create(), trigger)
+    for element in "ab":
+        harness.process_element(element, 1, "k")
+    harness.set_processing_time(20)
+    for element in "cde":
+        harness.process_element(element, 2, "k")
+    assert [record.value for record in harness.output] == [["a", "b"], second]

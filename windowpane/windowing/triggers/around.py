@@ -85,7 +85,8 @@ class ProcessingTimeoutTrigger(Trigger):
     """Wraps a trigger and fires on any timer, its own timeout included.
 
     Args:
-        inner: the trigger that decides otherwise; where it purges, the timeout purges, too.
+        inner: the trigger that decides otherwise. A ``PurgingTrigger`` here purges when ``inner`` fires, and not at the timeout,
+            whose rows are shown again, as in Flink: put it around this trigger.
         timeout: microseconds of processing time.
         reset_timer_on_new_record: whether each element starts the timeout anew, rather than only the first.
         clear_on_timeout: whether the inner trigger's state is cleared when a timer fires.
