@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, output_text, places, settled
-from windowpane.sql.expressions.operators import concatenated, is_element, is_of_jsonb, same_type, with_element
+from windowpane.sql.expressions.operators import (
+    concatenated,
+    is_element,
+    is_of_jsonb,
+    of_one_element_type,
+    same_type,
+    with_element,
+)
 from windowpane.sql.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -77,8 +84,9 @@ def _same_array(arguments: Sequence[Expr], template: str, element_of: Callable[[
 def _with_element(arguments: Sequence[Expr], template: str, result: SqlType | None = None) -> Expr:
     """Return a function of an array and an element; without a type, the result is such an array."""
     counted(arguments, 2, 2)
-    value, element = arguments
-    return build(result or value.type, template, value, convert(element, _compared_element_of(value)))
+    _compared_element_of(arguments[0])
+    value, element = of_one_element_type(*arguments)
+    return build(result or value.type, template, value, element)
 
 
 @builder
@@ -163,14 +171,16 @@ def _bound(arguments: Sequence[Expr], template: str) -> Expr:
 
 @taking
 def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
-    old, new = (convert(argument, _compared_element_of(value)) for argument in (old, new))
+    _compared_element_of(value)
+    value, old, new = of_one_element_type(value, old, new)
     template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
     return build(value.type, template, value, old, new)
 
 
 @taking
 def _positions(value: Expr, element: Expr) -> Expr:
-    element = convert(element, _compared_element_of(value))
+    _compared_element_of(value)
+    value, element = of_one_element_type(value, element)
     template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
     return build(array_of(INTEGER), template, value, element)
 

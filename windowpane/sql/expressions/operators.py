@@ -312,12 +312,20 @@ def is_element(kind: SqlType, arrays: SqlType) -> bool:
     return dimensions(arrays) == dimensions(kind) + 1
 
 
+def of_one_element_type(value: Expr, *elements: Expr) -> tuple[Expr, ...]:
+    """Return an array and elements for it as the type that all of them convert to: beside 1.5 an array of integers is numeric."""
+    kind = element_type(value)
+    for element in elements:
+        shared = common(kind, element.type)
+        if shared is None:
+            raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
+        kind = shared
+    return convert(value, array_of(kind)), *(convert(element, kind) for element in elements)
+
+
 def with_element(value: Expr, element: Expr, *, prepends: bool) -> Expr:
     """Return an array with an element behind it, or before it; the element type is what both convert to."""
-    kind = common(element_type(value), element.type)
-    if kind is None:
-        raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
-    array, item = convert(value, array_of(kind)), convert(element, kind)
+    array, item = of_one_element_type(value, element)
     added = "list_prepend({1}, {0})" if prepends else "list_append({0}, {1})"
     return build(array.type, added, array, item)
 

@@ -184,13 +184,16 @@ def _escaped(sql: str) -> str:
 
 
 def at_zone(named: Expr, value: Expr) -> Expr:
-    """Return ``timezone(zone, time)``: the local time of an instant there, or the instant of a local time."""
+    """Return ``timezone(zone, time)``: the local time of an instant there, or the instant of a local time.
+
+    A date, and a text whose type is open, are instants: where several types would do PostgreSQL and RisingWave prefer this one.
+    """
     named = convert(named, VARCHAR)
-    if value.type == TIMESTAMPTZ:
-        return build(TIMESTAMP, "timezone({1}, {0})", value, named)
     if not (is_instant(value.type) or value.type == UNKNOWN):
         raise MismatchError(f"it takes a timestamp, not {value.type}. Cast the argument.")
-    return build(TIMESTAMPTZ, "timezone({1}, {0})", convert(value, TIMESTAMP), named)
+    if value.type == TIMESTAMP:
+        return build(TIMESTAMPTZ, "timezone({1}, {0})", value, named)
+    return build(TIMESTAMP, "timezone({1}, {0})", convert(value, TIMESTAMPTZ), named)
 
 
 _MAKE_TIMESTAMP = fixed(
