@@ -290,24 +290,15 @@ class _Call:
         if offset is None:
             return self._null(value.type)
         name = self.name if offset >= 0 else _OFFSETS[1 - _OFFSETS.index(self.name)]
-        is_column = default is not None and bool(default.columns)
+        constants, distance = (str(abs(offset)),), abs(offset)
 
-        def shifted(of: Expr, default: Expr | None = None) -> Expr:
-            call = OverNodeCall(
-                name,
-                (calls.argument(of),),
-                of.type,
-                None,
-                name if default is None else None,
-                (str(abs(offset)),),
-                offset=abs(offset),
-                default=default,
-                ignore_nulls=self.ignore_nulls,
-            )
+        def shifted(of: Expr) -> Expr:
+            arguments, ignores = (calls.argument(of),), self.ignore_nulls
+            call = OverNodeCall(name, arguments, of.type, None, name, constants, offset=distance, ignore_nulls=ignores)
             return register(call, self.name)
 
-        if default is None or not is_column:
-            return shifted(value, default)
+        if default is None:
+            return shifted(value)
         is_there = shifted(value if self.ignore_nulls else _TRUE)
         template = "CASE WHEN {0} IS NULL THEN {1} ELSE {2} END"
         return build(value.type, template, is_there, default, shifted(value), name=self.name)

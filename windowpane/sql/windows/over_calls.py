@@ -13,7 +13,7 @@ from typing import Any
 
 from windowpane.errors import MistakeError, present
 from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import Expr, quoted
+from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import SqlType
 from windowpane.sql.values.intervals import interval_sql
 from windowpane.windowing.aggregates.definition import definition_in_duckdb
@@ -36,7 +36,6 @@ class OverNodeCall:
         over: the function's name in the OVER engines, ``None`` if they have none.
         constants: further arguments as SQL (the offset of ``lag``, the separator of ``string_agg``).
         offset: of ``lag``, ``lead``, ``nth_value``, ``ntile``.
-        default: the default of ``lag`` and ``lead``.
         filter: id of a boolean column.
     """
 
@@ -48,7 +47,6 @@ class OverNodeCall:
     constants: tuple[str, ...] = ()
     parameters: tuple[tuple[str, float | str], ...] = ()
     offset: int = 1
-    default: Expr | None = None
     ignore_nulls: bool = False
     distinct: bool = False
     filter: str | None = None
@@ -77,8 +75,6 @@ class OverNodeCall:
     def sql_in_order(self, order: str) -> str:
         """Return the call, without its window, of rows in an order of its own (ORDER BY ...), ``""`` for that of the window."""
         arguments = [quoted(argument) for argument in self.arguments] + list(self.constants)
-        if self.default is not None:
-            arguments.append(self.default.sql)
         name = "count" if self.function == "count" and not arguments else self.function
         inside = ", ".join(arguments) if arguments or self.function != "count" else "*"
         nulls = " IGNORE NULLS" if self.ignore_nulls else ""
