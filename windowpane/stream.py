@@ -30,7 +30,7 @@ from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.results import split
 from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWindowFunction, InPandas
 from windowpane.windowing.assigners import WindowAssigner
-from windowpane.windowing.calls import several
+from windowpane.windowing.calls import WindowCall, several
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Argument, Expression, Name, OrderLike, calls_in, ways_of_spark
 from windowpane.windowing.functions import (
@@ -565,11 +565,18 @@ class _Process(ProcessWindowFunction):
         return f"process({getattr(self.function, '__name__', self.function)})"
 
 
+_OVER_CALL = (
+    " That is an OVER call. Here a condition goes into the argument, wp.count(F.when(condition, 1)) or wp.sum(F.when(condition, "
+    "F.col('price'))); distinct values are wp.count_distinct('user') and wp.collect_set('user')."
+)
+
+
 def _aggregate(name: str, given: object) -> Aggregate:
     if not isinstance(given, Aggregate):
         raise InvalidSpecError(
             f"aggregate {name}: expected an aggregate such as wp.count() or wp.sum('price'), got {given!r}."
             + (" Two aggregates beside == compare as Python objects: write wp.sum('a') - wp.sum('b') == 0." * (given is False))
+            + (_OVER_CALL if isinstance(given, WindowCall) else "")
             + ways_of_spark(given)
         )
     return given

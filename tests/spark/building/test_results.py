@@ -155,3 +155,16 @@ def test_rolling_features_of_several_lengths(spark: Any) -> None:
     assert each.df.drop("as_of").collect() == [("x", 1, 2, 3.0, 4.5)]
     labels = table(spark, [("x", 4)], "k string, t timestamp")
     assert features.at(labels, time="t").df.columns == ["k", "t", "n_2s", "n_10s", "mean_2s", "mean_10s"]
+
+
+def test_arguments_may_be_expressions_and_conditions_go_into_them(spark: Any) -> None:
+    windows = windowed(table(spark, EVENTS, ROWS))
+    many = F.when(F.col("a") > 5, 1)
+    result = windows.aggregate(more=wp.sum(wp.col("a") + wp.col("b")), same=wp.max(wp.col("a")), many=wp.count(many))
+    found = {(row.k, row.window_start.second): (row.more, row.same, row.many) for row in result.df.collect()}
+    assert found == {("x", 0): (15, 6, 1), ("y", 0): (None, 8, 1), ("x", 10): (3, 1, 0)}
+    with pytest.raises(InvalidSpecError, match="an aggregate inside another"):
+        windows.aggregate(most=wp.max(wp.count() + 1))
+    for call in (wp.count().filter(wp.col("a") > 5), wp.sum("a").distinct()):
+        with pytest.raises(InvalidSpecError, match=r"OVER call.*wp\.count\(F\.when\(condition, 1\)\)"):
+            windows.aggregate(n=call)

@@ -26,10 +26,10 @@ from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, Sou
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
-from windowpane.windowing.aggregates import Returns
+from windowpane.windowing.aggregates import Aggregate, Returns
 from windowpane.windowing.aggregates.results import Results, checked
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
-from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike
+from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike, calls_in
 from windowpane.windowing.over.spec import OrderColumn
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def build_windows(
     source: Source, plan: WindowPlan, keys: tuple[ColumnLike, ...], order_by: tuple[OrderLike, ...]
 ) -> BuiltProgram:
     source = settled(source, "windows", is_event_time=plan.assigner.is_event_time)
+    called = tuple((name, _of_columns(name, aggregate)) for name, aggregate in plan.function.aggregates)
+    plan = dataclasses.replace(plan, function=dataclasses.replace(plan.function, aggregates=called))
     own = source.own_watermark
     key_delay = own.delay if own is not None and own.of_each_key else None
     plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
@@ -97,6 +99,19 @@ def build_windows(
         explained=partial(explain, plan, program),
         held_back=_held_back(plan),
     )
+
+
+def _of_columns(name: str, aggregate: Aggregate) -> Aggregate:
+    """Return an aggregate with Columns in place of arguments that are expressions."""
+    if not any(isinstance(each, Expression) for each in aggregate.arguments):
+        return aggregate
+    if any(isinstance(each, Expression) and any(calls_in(each)) for each in aggregate.arguments):
+        raise InvalidSpecError(
+            f"aggregate {name}={aggregate!r}: an aggregate inside another. Windows over results have one: "
+            ".aggregate(n=wp.count()).window_all(...).aggregate(most=wp.max('n'))."
+        )
+    arguments = (each.name if isinstance(each, Name) else column_of(each) for each in aggregate.arguments)
+    return Aggregate(aggregate.name, tuple(arguments), aggregate.parameters)
 
 
 def _held_back(plan: WindowPlan) -> int | None:
