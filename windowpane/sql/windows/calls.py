@@ -75,7 +75,7 @@ class WindowCalls:
         window = self._resolved(tree)
         bound = [*self.apart, *(binder.bind(item) for item in window.args.get("partition_by") or ())]
         keys = [partition_value(settled(key)) for key in bound]
-        partition = tuple(dict.fromkeys(self.computed.column(key).id for key in keys))
+        partition = tuple(dict.fromkeys(self.computed.column(key, key.name).id for key in keys))
         order = self._order(window, binder)
         call = _Call(tree, self.text)
         types = [binder.bind(item.this).type for item in self._items(window)]
