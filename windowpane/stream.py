@@ -32,7 +32,7 @@ from windowpane.windowing.arrow_functions import ArrowAggregateFunction, ArrowWi
 from windowpane.windowing.assigners import WindowAssigner
 from windowpane.windowing.calls import WindowCall, several
 from windowpane.windowing.evictors import Evictor
-from windowpane.windowing.expressions import Argument, Expression, Name, OrderLike, calls_in, ways_of_spark
+from windowpane.windowing.expressions import Argument, Expression, Name, Named, OrderLike, calls_in, ways_of_spark
 from windowpane.windowing.functions import (
     AggregateFunction,
     AnyAggregateFunction,
@@ -124,8 +124,14 @@ class Stream(Guided):
         """
         if not keys:
             raise InvalidSpecError("key_by needs at least one key; use window_all for windows without keys.")
-        self.source.require(keys, "key_by")
-        return KeyedStream(self.source, tuple(keys), several(order_by))
+        named = tuple(key.name if isinstance(key, Name) else key for key in keys)
+        for key in named:
+            if isinstance(key, Expression | Named):
+                raise InvalidSpecError(
+                    f"key_by takes names of columns and Columns of PySpark, such as (F.col('n') % 2).alias('odd'), not {key!r}."
+                )
+        self.source.require(named, "key_by")
+        return KeyedStream(self.source, named, several(order_by))
 
     def window_all(self, assigner: WindowAssigner, order_by: Columns = ()) -> WindowedStream:
         """Put all rows into one window space, handled by one task (Flink's non-keyed windows)."""

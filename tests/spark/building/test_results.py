@@ -163,6 +163,11 @@ def test_arguments_may_be_expressions_and_conditions_go_into_them(spark: Any) ->
     result = windows.aggregate(more=wp.sum(wp.col("a") + wp.col("b")), same=wp.max(wp.col("a")), many=wp.count(many))
     found = {(row.k, row.window_start.second): (row.more, row.same, row.many) for row in result.df.collect()}
     assert found == {("x", 0): (15, 6, 1), ("y", 0): (None, 8, 1), ("x", 10): (3, 1, 0)}
+    keyed = wp.stream(table(spark, EVENTS, ROWS), "t").key_by(wp.col("k")).window(TEN)
+    assert keyed.aggregate(n=wp.count()).df.columns[0] == "k"
+    for key in (wp.col("a") % 2, (wp.col("a") % 2).alias("odd")):
+        with pytest.raises(InvalidSpecError, match="key_by takes names of columns and Columns of PySpark"):
+            wp.stream(table(spark, EVENTS, ROWS), "t").key_by(key)
     with pytest.raises(InvalidSpecError, match="an aggregate inside another"):
         windows.aggregate(most=wp.max(wp.count() + 1))
     for call in (wp.count().filter(wp.col("a") > 5), wp.sum("a").distinct()):
