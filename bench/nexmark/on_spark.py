@@ -1,6 +1,11 @@
-"""One query on native Spark, whose results go nowhere: ``on_spark INPUT WORK QUERY``."""
+"""One query on native Spark, whose results go nowhere: ``on_spark INPUT WORK QUERY``; ``on_spark_written`` writes them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql.streaming import DataStreamWriter
 
 from bench.batches import seconds_of_batches, steady
 from bench.nexmark.arguments import given
@@ -12,6 +17,11 @@ from bench.systems.task_folder import leave_figures
 
 
 def main() -> None:
+    run(lambda writer, _: writer.format("noop"))
+
+
+def run(into: Callable[[DataStreamWriter, Path], DataStreamWriter]) -> None:
+    """Run the query that the command names, with its results into the sink that ``into`` gives the writer."""
     folder, work, name = given()
     spark, program = session(), PROGRAMS[name]
     reader = spark.readStream.option("maxFilesPerTrigger", 1)
@@ -19,7 +29,7 @@ def main() -> None:
         entity: reader.schema(columns(entity, text="string", time="timestamp")).parquet(str(folder / entity))
         for entity in QUERIES[name].reads
     }
-    writer = program.of(entities).writeStream.format("noop").outputMode(program.mode)
+    writer = into(program.of(entities).writeStream.outputMode(program.mode), work)
     running = writer.option("checkpointLocation", str(work / "checkpoint")).trigger(availableNow=True).start()
     running.awaitTermination()
     leave_figures(work, batch_s=steady(seconds_of_batches(running.recentProgress)))
