@@ -241,7 +241,6 @@ def _call_text(call: Description) -> str:
 # The rules.
 
 ANOTHER_STATE = "its state cannot be read by the new program"
-_HAS_NULLS = "rows in state have NULL in it"
 
 
 def _always(verdict: Verdict, effect: str) -> Callable[..., Outcome]:
@@ -253,10 +252,16 @@ _refuse: Rule = _always(Verdict.REFUSED, ANOTHER_STATE)
 _free: Rule = _always(Verdict.SAFE, "the state does not depend on it")
 
 
+def _added(now: Description) -> Outcome:
+    """Return what a new column means: of a source it is no change by itself, and joins and OVER windows have selected it."""
+    is_selected = now["kind"] in ("join", "over")
+    return Outcome(Verdict.ACCEPT if is_selected else Verdict.SAME, "rows in state have NULL in it")
+
+
 def _columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     names = {each["name"] for each in before or ()}
     if list(before or ()) == [each for each in after or () if each["name"] in names]:
-        return Outcome(Verdict.ACCEPT, _HAS_NULLS)
+        return _added(now)
     return Outcome(Verdict.REFUSED, "rows in state lack it, or have it with another type")
 
 
@@ -437,14 +442,8 @@ def _fewer_columns(was: Description, now: Description, before: JsonValue, after:
     if any(types.get(each["name"], each) != each for each in after):
         return Outcome(Verdict.REFUSED, "rows in state have a column with another type")
     if names - types.keys():
-        return Outcome(Verdict.ACCEPT, _HAS_NULLS)
+        return _added(now)
     return Outcome(Verdict.SAFE, "it is left out of all results" if types.keys() - names else "the state has them by name")
-
-
-def _columns_of_deduplication(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-    outcome = _fewer_columns(was, now, before, after)
-    is_of_keys = was["keep"] == now["keep"] == "first" and outcome.verdict is Verdict.ACCEPT
-    return Outcome(Verdict.SAFE, "the state holds the keys of first rows alone") if is_of_keys else outcome
 
 
 _NOT_SHOWN = Outcome(Verdict.SAFE, "only late rows show it, which are not held")
@@ -473,10 +472,7 @@ def _columns_of_patterns(was: Description, now: Description, before: JsonValue, 
     missing = sorted({each["name"] for each in after if each["name"] not in names} & {*now["asks"]})
     if missing:
         return Outcome(Verdict.REFUSED, f"rows that wait lack {', '.join(missing)}, which the new pattern asks of them")
-    specs = [each["resolved"]["spec"] for each in (was, now)]
-    is_seen = specs[0] != specs[1] or specs[1]["rows"] != "one"
-    outcome = _fewer_columns(was, now, before, after)
-    return outcome if outcome.verdict is not Verdict.ACCEPT or is_seen else _NOT_SHOWN
+    return _fewer_columns(was, now, before, after)
 
 
 def _no_more(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -523,7 +519,7 @@ JOINS: Mapping[str, Rule] = {
     "code": _free,
     **{f"{side} columns": _columns_of_side(side) for side in ("left", "right")},
 }
-DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _columns_of_deduplication}
+DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_columns}
 FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "windows": WINDOWS,

@@ -1,4 +1,4 @@
-"""A column that the source has got since a checkpoint was written is accepted; rows that were held have NULL in it."""
+"""A column that the source has got since a checkpoint was written stops no restart; joins and OVER windows that select it ask."""
 
 from __future__ import annotations
 
