@@ -111,11 +111,11 @@ class Stream(Guided):
 
     source: Source
 
-    def key_by(self, *keys: ColumnLike, order_by: Columns = ()) -> KeyedStream:
+    def key_by(self, *keys: ColumnLike | Name, order_by: Columns = ()) -> KeyedStream:
         """Give each combination of key values windows of its own.
 
         Args:
-            keys: column names or PySpark Columns; NULL is an ordinary key.
+            keys: column names, also as ``wp.col(name)``, or PySpark Columns; NULL is an ordinary key.
             order_by: name(s) or Column(s), also ``.desc()`` and the like, that order the rows of a micro-batch, before their
                 order of arrival; by default as Spark SQL does, ascending and NULLs first.
 
@@ -607,7 +607,7 @@ class _Constant:
 class WindowableResults(Runnable):
     """A program ready to run, whose results can be the input of windows."""
 
-    def key_by(self, *keys: ColumnLike, order_by: Columns = ()) -> KeyedStream:
+    def key_by(self, *keys: ColumnLike | Name, order_by: Columns = ()) -> KeyedStream:
         """Continue with windows over the results of this program, in the same query.
 
         Event time is that of the results (of a window its last microsecond), and rows are late as in Flink: results that a

@@ -67,7 +67,7 @@ def _with_columns(drawn: Random, program: JoinProgram) -> JoinProgram:
         chosen = drawn.sample(chosen, len(chosen)) if drawn.random() < 0.3 else chosen
         passed = ("id", *(name for name in chosen if name in spare and drawn.random() < 0.5))
         sides[side] = replace(of, columns=pa.schema([of.columns.field(name) for name in chosen]), passed=passed)
-    return replace(program, **sides)
+    return replace(program, left=sides["left"], right=sides["right"])
 
 
 def _unread(match: Match) -> set[str]:

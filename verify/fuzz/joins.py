@@ -128,8 +128,8 @@ def _with_other_keys(drawn: Random, program: JoinProgram, steps: list[_Step]) ->
     none = [None] if drawn.random() < 0.3 else []
     for row in (row for step in steps for rows in step.rows.values() for row in rows):
         row["x"] = drawn.choice([*values, *none])
-    sides = (replace(of, keys=keys, columns=of.columns.append(pa.field("x", kind))) for of in program.sides.values())
-    return replace(program, **dict(zip(program.sides, sides, strict=True)))
+    left, right = (replace(of, keys=keys, columns=of.columns.append(pa.field("x", kind))) for of in program.sides.values())
+    return replace(program, left=left, right=right)
 
 
 def _random_match(drawn: Random) -> Match:

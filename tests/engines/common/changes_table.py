@@ -578,13 +578,18 @@ OF_OTHERS = [
     ),
     *(
         Row(
-            "joins", "another kind of join, or way of matching", "refused", name, join(*old, engine=name), join(*new, engine=name)
+            "joins",
+            "another kind of join, or way of matching",
+            "refused",
+            name,
+            join(old[0], old[1], engine=name),
+            join(new[0], new[1], engine=name),
         )
         for name, old, new in (
-            ("join_interval", (IntervalMatch(-4, 2), "left"), (IntervalMatch(-4, 2),)),
+            ("join_interval", (IntervalMatch(-4, 2), "left"), (IntervalMatch(-4, 2), "inner")),
             ("join reference", (IntervalMatch(-4, 2), "left"), (IntervalMatch(-4, 2), "full")),
-            ("join_window", (WindowMatch(TENS),), (WindowMatch(FIVES),)),
-            ("join reference", (WindowMatch(TENS),), (IntervalMatch(-4, 2),)),
+            ("join_window", (WindowMatch(TENS), "inner"), (WindowMatch(FIVES), "inner")),
+            ("join reference", (WindowMatch(TENS), "inner"), (IntervalMatch(-4, 2), "inner")),
         )
     ),
     Row(

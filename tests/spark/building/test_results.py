@@ -167,7 +167,7 @@ def test_arguments_may_be_expressions_and_conditions_go_into_them(spark: Any) ->
     assert keyed.aggregate(n=wp.count()).df.columns[0] == "k"
     for key in (wp.col("a") % 2, (wp.col("a") % 2).alias("odd")):
         with pytest.raises(InvalidSpecError, match="key_by takes names of columns and Columns of PySpark"):
-            wp.stream(table(spark, EVENTS, ROWS), "t").key_by(key)
+            wp.stream(table(spark, EVENTS, ROWS), "t").key_by(key)  # type: ignore[arg-type]
     with pytest.raises(InvalidSpecError, match="an aggregate inside another"):
         windows.aggregate(most=wp.max(wp.count() + 1))
     for call in (wp.count().filter(wp.col("a") > 5), wp.sum("a").distinct()):
