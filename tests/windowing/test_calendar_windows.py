@@ -162,6 +162,23 @@ def test_hours_cumulate_to_the_end_of_a_local_day() -> None:
     assert windows.windows_at(held[0].end) == held[1:]
 
 
+@pytest.mark.parametrize(("month", "days"), [("2024-02", 29), ("2023-02", 28), ("2024-03", 31)])
+def test_weeks_cumulate_to_the_end_of_a_month(month: str, days: int) -> None:
+    windows = wp.CalendarWindows.cumulate("1 month", "7 days", timezone="Europe/Berlin")
+    begin = dt.datetime.fromisoformat(f"{month}-01").replace(tzinfo=zone_of("Europe/Berlin"))
+    ends = [(begin + dt.timedelta(days=each)).replace(tzinfo=begin.tzinfo) for each in (7, 14, 21, 28, days)]
+    first, *rest = (round(each.timestamp() * 1_000_000) for each in (begin, *ends))
+    expected = tuple(TimeWindow(first, end) for end in sorted({*rest}))
+    assert windows.windows_at(first) == expected
+    assert windows.windows_at(expected[1].end) == expected[2:]
+
+
+def test_days_that_never_were_are_no_step_of_a_month() -> None:
+    windows = wp.CalendarWindows.cumulate("1 month", "1 day", timezone="Pacific/Apia").windows_at(micros("2011-12-29T12:00:00"))
+    local = [dt.datetime.fromtimestamp(each.end / 1e6, zone_of("Pacific/Apia")).date().isoformat() for each in windows]
+    assert local == ["2011-12-31", "2012-01-01"]
+
+
 def test_quarters_cumulate_to_the_end_of_a_year() -> None:
     years = wp.CalendarWindows.cumulate("1 year", "1 quarter").windows_at(micros("2024-05-01"))
     assert years == (
@@ -181,6 +198,8 @@ def test_quarters_cumulate_to_the_end_of_a_year() -> None:
         wp.CalendarWindows.of("3 days", timezone="Pacific/Apia", slide="2 days", origin="1970-01-02"),
         wp.CalendarWindows.cumulate("1 day", "1 hour", timezone="Australia/Lord_Howe"),
         wp.CalendarWindows.cumulate("1 year", "1 month", timezone="Asia/Beirut"),
+        wp.CalendarWindows.cumulate("1 month", "1 day", timezone="Pacific/Apia"),
+        wp.CalendarWindows.cumulate("1 month", "4 days", timezone="Pacific/Apia", origin="2011-03-26"),
     ],
     ids=str,
 )

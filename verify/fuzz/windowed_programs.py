@@ -131,7 +131,8 @@ def random_calendar(draw: Random) -> assigners.CalendarWindows:
         lambda: calendar.of("3 days", zone, slide=draw.choice(["1 day", "2 days"])),
         lambda: calendar.of("2 months", zone, slide="1 month"),
         lambda: calendar.cumulate("1 day", f"{draw.randint(1, 13)} hours", zone),
-        lambda: calendar.cumulate("1 week", "1 day", zone),
+        lambda: calendar.cumulate(draw.choice(["1 week", "1 month"]), "1 day", zone),
+        lambda: calendar.cumulate("1 month", f"{draw.randint(2, 9)} days", zone),
     ]
     return draw.choice(makers)()
 

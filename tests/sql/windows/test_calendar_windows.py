@@ -152,6 +152,8 @@ def test_overlapping_windows_are_those_of_the_assigner(session: Session, zone: s
         ("HOP(t, at, INTERVAL '1 day', INTERVAL '3 days'", wp.CalendarWindows.of("3 days", zone, slide="1 day")),
         ("HOP(t, at, INTERVAL '1 month', INTERVAL '1 year'", wp.CalendarWindows.of("1 year", zone, slide="1 month")),
         ("CUMULATE(t, at, INTERVAL '1 day', INTERVAL '7 days'", wp.CalendarWindows.cumulate("7 days", "1 day", zone)),
+        ("CUMULATE(t, at, INTERVAL '1 day', INTERVAL '1 month'", wp.CalendarWindows.cumulate("1 month", "1 day", zone)),
+        ("CUMULATE(t, at, INTERVAL '5 days', INTERVAL '1 month'", wp.CalendarWindows.cumulate("1 month", "5 days", zone)),
         ("CUMULATE(t, at, INTERVAL '5 hours', INTERVAL '1 day'", wp.CalendarWindows.cumulate("1 day", "5 hours", zone)),
     ):
         query = f"SELECT id, window_start, window_end FROM {call}, timezone => '{zone}')"

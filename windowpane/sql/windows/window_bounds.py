@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windowpane.sql.values.text_values import text_literal
 from windowpane.sql.windows.time_functions import floor_sql
 from windowpane.windowing.assigners.calendar import CalendarWindows
+from windowpane.windowing.assigners.calendars import Calendar
 from windowpane.windowing.intervals import MICROS_PER_DAY
 
 _LONGEST_MONTH = 31
@@ -50,7 +51,7 @@ def fixed_bounds(name: str, size: int, step: int, offset: int) -> WindowBounds:
 
 def calendar_bounds(windows: CalendarWindows) -> WindowBounds:
     """Return the bounds of windows of a calendar; of windows with the same end only one counts."""
-    if windows.step_micros:
+    if windows.step_micros or windows.step_days:
         return _within_periods(windows)
     size = windows.size
     if windows.step:
@@ -81,14 +82,22 @@ def _sliding(windows: CalendarWindows) -> WindowBounds:
 
 
 def _within_periods(windows: CalendarWindows) -> WindowBounds:
-    """Return the bounds of windows that cumulate by a time: the last one ends with its period, however long that is."""
-    step, unit = windows.step_micros, windows.unit
+    """Return the bounds of windows that cumulate by a time or by days: the last one ends with its period, however long it is."""
+    step, days, unit = windows.step_micros, windows.step_days, windows.unit
     start, until = _at(windows, "0", 1), _at(windows, "1", 1)
-    end = f"least({start} + (windowpane_n + 1) * {step}, {until})"
-    longest = (unit.days or unit.months * _LONGEST_MONTH) * MICROS_PER_DAY + _CHANGES
-    condition = f"{{t}} < {end} AND {start} + windowpane_n * {step} < {until}"
-    first_end = f"least({start} + (({{t}} - {start}) // {step} + 1) * {step}, {until})"
-    return WindowBounds(start, end, condition, -(-longest // step), start, first_end)
+    longest = unit.days or unit.months * _LONGEST_MONTH
+    if days:
+        dates = replace(windows, unit=Calendar(unit.timezone, 0, 1, unit.origin))
+        begin, next_begin = (
+            _at(dates, f"CAST((windowpane_n + {further}) * {days} AS BIGINT)", 1).replace("{t}", start) for further in (0, 1)
+        )
+        count, first_end = -(-longest // days), _at(dates, "1", 1)  # ends are days' first instants: none lies in between
+    else:
+        begin, next_begin = (f"{start} + (windowpane_n + {further}) * {step}" for further in (0, 1))
+        count = -(-(longest * MICROS_PER_DAY + _CHANGES) // step)
+        first_end = f"least({start} + (({{t}} - {start}) // {step} + 1) * {step}, {until})"
+    end = f"least({next_begin}, {until})"
+    return WindowBounds(start, end, f"{{t}} < {end} AND {begin} < {end}", count, start, first_end)
 
 
 def _at(windows: CalendarWindows, periods: str, size: int) -> str:

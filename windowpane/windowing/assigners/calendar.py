@@ -6,11 +6,14 @@ Source of the rules: Flink's tumbling, sliding and cumulating windows, on bounds
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import Literal, Self, get_args
+
+import numpy as np
 
 from windowpane.arrays import Integers
 from windowpane.arrays.values import Value
@@ -38,6 +41,7 @@ class CalendarWindows(WindowAssigner):
         slide: how many periods from one window to the next.
         step: of cumulating windows, how many periods from one to the next longer one; 0 for others.
         step_micros: of windows that cumulate within a period, microseconds from one to the next longer one; 0 for others.
+        step_days: of those that do by local days.
 
     Example:
         >>> windows = CalendarWindows.of("1 month", timezone="Europe/Berlin")
@@ -51,6 +55,7 @@ class CalendarWindows(WindowAssigner):
     slide: int
     step: int = 0
     step_micros: int = 0
+    step_days: int = 0
 
     @classmethod
     def of(
@@ -102,8 +107,8 @@ class CalendarWindows(WindowAssigner):
 
         Args:
             max_size: of the longest window: ``"1 day"``, ``"1 month"``.
-            step: days or months that ``max_size`` is a multiple of; or a time, as ``"1 hour"``, that is counted from the start
-                of the window: the last step ends with it, on a day of 23 hours or 25.
+            step: days or months that ``max_size`` is a multiple of. Or days of months, or a time, as ``"1 hour"``, that are
+                counted from the start of the window: the last step ends with it, in a month of 28 days, on a day of 25 hours.
             timezone: the zone whose dates they are.
             first_day: at which weeks begin, see ``of``.
             origin: a local date at which a window begins, see ``of``.
@@ -114,6 +119,8 @@ class CalendarWindows(WindowAssigner):
         Example:
             >>> CalendarWindows.cumulate("1 day", "1 hour", "Asia/Kolkata").step_micros
             3600000000
+            >>> print(*CalendarWindows.cumulate("1 month", "10 days").windows_at(1_708_000_000_000_000))  # 2024-02-15
+            [2024-02-01T00:00:00Z, 2024-02-21T00:00:00Z) [2024-02-01T00:00:00Z, 2024-03-01T00:00:00Z)
         """
         length, part = _period(max_size, "max_size"), _interval(step, "step")
         if part.micros and not (part.months or part.days):
@@ -122,6 +129,8 @@ class CalendarWindows(WindowAssigner):
             unit = _calendar(timezone, length.months, length.days, first_day, origin, length)
             return cls(unit, 1, 1, step_micros=part.micros)
         part = _period(step, "step")
+        if length.months and part.days:
+            return cls(_calendar(timezone, length.months, 0, first_day, origin, length), 1, 1, step_days=part.days)
         if (length.months > 0) != (part.months > 0) or (length.months or length.days) % (part.months or part.days):
             raise InvalidSpecError(f"CalendarWindows: max_size {max_size!r} must be a multiple of the step {step!r}.")
         unit = _calendar(timezone, part.months, part.days, first_day, origin, length)
@@ -136,9 +145,11 @@ class CalendarWindows(WindowAssigner):
     def windows_at(self, instant: int) -> tuple[TimeWindow, ...]:
         """Return the windows that hold an instant, in the order of ``assign_windows``."""
         index = self.unit.index(instant)
-        if self.step_micros:
-            return self._within(index, (instant - self.unit.begin(index)) // self.step_micros)
-        return _windows_of(self, index)
+        if not self._is_within:
+            return _windows_of(self, index)
+        steps = self._steps(index)
+        ends = [*steps[bisect_right(steps, instant) :], self.unit.begin(index + 1)]
+        return tuple(TimeWindow(steps[0], end) for end in ends)
 
     def slice_starts(self, instants: Integers) -> Integers:
         """Return where the slice of each instant begins."""
@@ -146,6 +157,9 @@ class CalendarWindows(WindowAssigner):
         begins = self.unit.begins(indexes)
         if self.step_micros:
             return begins + (instants - begins) // self.step_micros * self.step_micros
+        if self.step_days and len(instants):
+            steps = [at for index in range(int(indexes.min()), int(indexes.max()) + 1) for at in self._steps(index)]
+            return np.array(steps, np.int64)[np.searchsorted(steps, instants, side="right") - 1]
         # Dates that never were begin where the next does.
         return begins
 
@@ -153,19 +167,15 @@ class CalendarWindows(WindowAssigner):
         """Return where the slices from one bound of a slice to another begin."""
         if start >= end:
             return []
-        first, last = self.unit.index(start), self.unit.index(end - 1)
-        begins = sorted({self.unit.begin(index) for index in range(first, last + 1)})
-        if not self.step_micros:
-            return begins
-        ends = [*begins[1:], end]
-        return [
-            at for begin, until in zip(begins, ends, strict=True) for at in range(begin, until, self.step_micros) if at >= start
-        ]
+        periods = range(self.unit.index(start), self.unit.index(end - 1) + 1)
+        if self._is_within:
+            return [at for index in periods for at in self._steps(index) if start <= at < end]
+        return sorted({self.unit.begin(index) for index in periods})
 
     def window_start(self, end: int) -> int:
         """Return where the window that ends at ``end`` starts."""
         index = self.unit.index(end - 1)
-        if self.step_micros:
+        if self._is_within:
             return self.unit.begin(index)
         if self.step:
             return self.unit.begin(index // self.size * self.size)
@@ -174,10 +184,16 @@ class CalendarWindows(WindowAssigner):
             start += 1
         return self.unit.begin(start)
 
-    def _within(self, index: int, steps: int) -> tuple[TimeWindow, ...]:
-        begin, until = self.unit.begin(index), self.unit.begin(index + 1)
-        first = begin + (steps + 1) * self.step_micros
-        return tuple(TimeWindow(begin, end) for end in [*range(first, until, self.step_micros), until])
+    @property
+    def _is_within(self) -> bool:
+        """Whether windows cumulate within a period, whose end is that of the last step."""
+        return bool(self.step_micros or self.step_days)
+
+    def _steps(self, index: int) -> Sequence[int]:
+        """Return where the steps within a period begin."""
+        if self.step_days:
+            return self.unit.days_within(index, self.step_days)
+        return range(self.unit.begin(index), self.unit.begin(index + 1), self.step_micros)
 
 
 @lru_cache(maxsize=1 << 14)

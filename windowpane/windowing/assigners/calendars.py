@@ -55,6 +55,10 @@ class Calendar:
         """Return the period that holds an instant."""
         return _index(self, instant)
 
+    def days_within(self, index: int, days: int) -> tuple[int, ...]:
+        """Return the first instant of a period, and those at which each further ``days`` local dates of it begin."""
+        return _days_within(self, index, days)
+
     def indexes(self, instants: Integers) -> Integers:
         """Return the period that holds each instant."""
         if not len(instants):
@@ -118,6 +122,14 @@ def _begin(calendar: Calendar, index: int) -> int:
         return _start_of(date, zone_of(calendar.timezone))
     except (OverflowError, ValueError):
         raise CalendarRangeError(None, calendar.timezone) from None
+
+
+@lru_cache(maxsize=1 << 12)
+def _days_within(calendar: Calendar, index: int, days: int) -> tuple[int, ...]:
+    first, behind = (calendar._date_of(each) for each in (index, index + 1))
+    dates = (first + dt.timedelta(days=further) for further in range(0, (behind - first).days, days))
+    found = {_start_of(date, zone_of(calendar.timezone)) for date in dates}  # dates that never were begin where the next does
+    return tuple(sorted(found - {calendar.begin(index + 1)}))
 
 
 def _start_of(date: dt.date, zone: ZoneInfo) -> int:
