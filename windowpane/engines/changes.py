@@ -252,16 +252,24 @@ _refuse: Rule = _always(Verdict.REFUSED, ANOTHER_STATE)
 _free: Rule = _always(Verdict.SAFE, "the state does not depend on it")
 
 
-def _added(now: Description) -> Outcome:
-    """Return what a new column means: of a source it is no change by itself, and joins and OVER windows have selected it."""
-    is_selected = now["kind"] in ("join", "over")
-    return Outcome(Verdict.ACCEPT if is_selected else Verdict.SAME, "rows in state have NULL in it")
+_PADDED = Outcome(Verdict.SAME, "rows in state have NULL in it")
+"""A new column of the source is no change by itself; where a program has selected it, see ``_selected``."""
+
+
+def _selected(rule: Rule) -> Rule:
+    """Return a rule for columns that results show since they are selected: of a new one someone is asked."""
+
+    def asked(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+        outcome = rule(was, now, before, after)
+        return Outcome(Verdict.ACCEPT, outcome.effect) if outcome is _PADDED else outcome
+
+    return asked
 
 
 def _columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     names = {each["name"] for each in before or ()}
     if list(before or ()) == [each for each in after or () if each["name"] in names]:
-        return _added(now)
+        return _PADDED
     return Outcome(Verdict.REFUSED, "rows in state lack it, or have it with another type")
 
 
@@ -434,6 +442,7 @@ WINDOWS: Mapping[str, Rule] = {
     "columns": _columns_of_windows,
 }
 OTHERS: Mapping[str, Rule] = {"code": _free, "columns": _columns, "labels": _columns, "results": _free}
+OVER: Mapping[str, Rule] = {**OTHERS, "columns": _selected(_columns)}
 
 
 def _fewer_columns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
@@ -442,7 +451,7 @@ def _fewer_columns(was: Description, now: Description, before: JsonValue, after:
     if any(types.get(each["name"], each) != each for each in after):
         return Outcome(Verdict.REFUSED, "rows in state have a column with another type")
     if names - types.keys():
-        return _added(now)
+        return _PADDED
     return Outcome(Verdict.SAFE, "it is left out of all results" if types.keys() - names else "the state has them by name")
 
 
@@ -451,10 +460,11 @@ _NOT_SHOWN = Outcome(Verdict.SAFE, "only late rows show it, which are not held")
 
 def _columns_of_side(side: str) -> Rule:
     """Return the rule for the columns of rows of a side, which late rows may have more of than results."""
+    selected = _selected(_fewer_columns)
 
     def rule(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
-        outcome = _fewer_columns(was, now, before, after)
         shown = {*now["resolved"][f"{side} passed"]} - {each["name"] for each in before}
+        outcome = selected(was, now, before, after)
         is_seen = shown or now["function"] is not None
         return outcome if outcome.verdict is not Verdict.ACCEPT or is_seen else _NOT_SHOWN
 
@@ -523,7 +533,7 @@ DEDUPLICATION: Mapping[str, Rule] = {"within": _within, "columns": _fewer_column
 FILLING: Mapping[str, Rule] = {"until": _filled, "values": _filled, "allowed lateness": _free, "columns": _fewer_columns}
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "windows": WINDOWS,
-    "over": OTHERS,
+    "over": OVER,
     "join": JOINS,
     "rolling": OTHERS,
     "labels": OTHERS,

@@ -56,6 +56,12 @@ def _compared_element_of(value: Expr) -> SqlType:
     return element
 
 
+def _compared(value: Expr, *elements: Expr) -> tuple[Expr, ...]:
+    """Return an array and elements that a function compares with its own, all of one element type."""
+    _compared_element_of(value)
+    return of_one_element_type(value, *elements)
+
+
 @builder
 def _length(arguments: Sequence[Expr], template: str, most: int) -> Expr:
     """Return the length of an array; a dimension behind it is 1."""
@@ -84,8 +90,7 @@ def _same_array(arguments: Sequence[Expr], template: str, element_of: Callable[[
 def _with_element(arguments: Sequence[Expr], template: str, result: SqlType | None = None) -> Expr:
     """Return a function of an array and an element; without a type, the result is such an array."""
     counted(arguments, 2, 2)
-    _compared_element_of(arguments[0])
-    value, element = of_one_element_type(*arguments)
+    value, element = _compared(*arguments)
     return build(result or value.type, template, value, element)
 
 
@@ -171,16 +176,14 @@ def _bound(arguments: Sequence[Expr], template: str) -> Expr:
 
 @taking
 def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
-    _compared_element_of(value)
-    value, old, new = of_one_element_type(value, old, new)
+    value, old, new = _compared(value, old, new)
     template = "list_transform({0}, lambda element: CASE WHEN element IS NOT DISTINCT FROM {1} THEN {2} ELSE element END)"
     return build(value.type, template, value, old, new)
 
 
 @taking
 def _positions(value: Expr, element: Expr) -> Expr:
-    _compared_element_of(value)
-    value, element = of_one_element_type(value, element)
+    value, element = _compared(value, element)
     template = "[CAST(place AS INTEGER) FOR place IN range(1, len({0}) + 1) IF {0}[place] IS NOT DISTINCT FROM {1}]"
     return build(array_of(INTEGER), template, value, element)
 

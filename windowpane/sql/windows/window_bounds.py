@@ -51,7 +51,7 @@ def fixed_bounds(name: str, size: int, step: int, offset: int) -> WindowBounds:
 
 def calendar_bounds(windows: CalendarWindows) -> WindowBounds:
     """Return the bounds of windows of a calendar; of windows with the same end only one counts."""
-    if windows.step_micros or windows.step_days:
+    if windows.is_within:
         return _within_periods(windows)
     size = windows.size
     if windows.step:

@@ -6,7 +6,7 @@ Source of the rules: Flink's tumbling, sliding and cumulating windows, on bounds
 from __future__ import annotations
 
 import datetime as dt
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -145,7 +145,7 @@ class CalendarWindows(WindowAssigner):
     def windows_at(self, instant: int) -> tuple[TimeWindow, ...]:
         """Return the windows that hold an instant, in the order of ``assign_windows``."""
         index = self.unit.index(instant)
-        if not self._is_within:
+        if not self.is_within:
             return _windows_of(self, index)
         steps = self._steps(index)
         ends = [*steps[bisect_right(steps, instant) :], self.unit.begin(index + 1)]
@@ -154,12 +154,13 @@ class CalendarWindows(WindowAssigner):
     def slice_starts(self, instants: Integers) -> Integers:
         """Return where the slice of each instant begins."""
         indexes = self.unit.indexes(instants)
+        if self.step_days and len(instants):
+            periods = range(int(indexes.min()), int(indexes.max()) + 1)
+            steps = np.array([at for index in periods for at in self._steps(index)], np.int64)
+            return steps[np.searchsorted(steps, instants, side="right") - 1]
         begins = self.unit.begins(indexes)
         if self.step_micros:
             return begins + (instants - begins) // self.step_micros * self.step_micros
-        if self.step_days and len(instants):
-            steps = [at for index in range(int(indexes.min()), int(indexes.max()) + 1) for at in self._steps(index)]
-            return np.array(steps, np.int64)[np.searchsorted(steps, instants, side="right") - 1]
         # Dates that never were begin where the next does.
         return begins
 
@@ -168,14 +169,15 @@ class CalendarWindows(WindowAssigner):
         if start >= end:
             return []
         periods = range(self.unit.index(start), self.unit.index(end - 1) + 1)
-        if self._is_within:
-            return [at for index in periods for at in self._steps(index) if start <= at < end]
-        return sorted({self.unit.begin(index) for index in periods})
+        if not self.is_within:
+            return sorted({self.unit.begin(index) for index in periods})
+        steps = (self._steps(index) for index in periods)
+        return [at for each in steps for at in each[bisect_left(each, start) : bisect_left(each, end)]]
 
     def window_start(self, end: int) -> int:
         """Return where the window that ends at ``end`` starts."""
         index = self.unit.index(end - 1)
-        if self._is_within:
+        if self.is_within:
             return self.unit.begin(index)
         if self.step:
             return self.unit.begin(index // self.size * self.size)
@@ -185,7 +187,7 @@ class CalendarWindows(WindowAssigner):
         return self.unit.begin(start)
 
     @property
-    def _is_within(self) -> bool:
+    def is_within(self) -> bool:
         """Whether windows cumulate within a period, whose end is that of the last step."""
         return bool(self.step_micros or self.step_days)
 
