@@ -84,6 +84,37 @@ def test_ends_of_windows_beside_other_times_are_refused(spark: Any, tmp_path: Pa
         wp.stream(mixed, "t").key_by("k").window(TEN).aggregate(n=wp.count())
 
 
+def test_ends_of_windows_are_refused_in_whichever_part_of_a_union(spark: Any, tmp_path: Path) -> None:
+    sums = by_windows(spark, tmp_path).select("k", F.col("window_end").alias("t"), F.col("s").alias("v"))
+    others = events(spark, tmp_path / "other").withWatermark("t", "0 seconds").union(sums).withColumnRenamed("t", "at")
+    with pytest.raises(InvalidSpecError, match="one meaning before the union"):
+        wp.stream(others.where("v > 0"), "at")
+    computed = sums.union(events(spark, tmp_path / "third")).withColumn("t", F.col("t") + F.expr("INTERVAL 1 SECOND"))
+    assert not wp.stream(computed, "t").source.is_passed_on
+
+
+def test_windows_are_over_a_join_whose_sides_are_results_and_rows_of_a_source(spark: Any, tmp_path: Path) -> None:
+    """The join unites its sides itself; what it emits are ends of windows alone."""
+    ends = by_windows(spark, tmp_path).select("k", F.col("window_end").alias("at"), "s")
+    sums = wp.stream(ends, "at", name="sums")
+    others = wp.stream(events(spark, tmp_path / "other"), "t", "0 seconds", name="others")
+    joined = wp.join(sums, others).on("k").window(FIVE).select("k", "window_end")
+    assert wp.stream(joined.df, "window_end").source.is_window_end
+
+
+def test_the_longest_delay_of_the_parts_of_a_union_is_that_of_all(spark: Any, tmp_path: Path) -> None:
+    batches = [("a", 1, 1), ("a", 3, 2)], [("a", 12, 3), ("a", 14, 4)], [("a", 26, 5)], [("a", 1000, 6)]
+    stream = Feed(tmp_path).add(*batches).stream(spark)
+
+    def counted(name: str, frame: Any) -> Any:
+        over = wp.over(stream, "t", "0 seconds", key=("k", "t"), name=name).partition_by("k").order_by("t")
+        return over.select("k", "t", n=frame).emit_on_window_close().df
+
+    back, ahead = counted("back", wp.count().rows(-1, 0)), counted("ahead", wp.count().range(0, "15 seconds"))
+    both = wp.stream(back.unionByName(ahead), "t").key_by("k").window(TEN).aggregate(rows=wp.count(), n=wp.sum("n"))
+    assert run(both).rows() == [("a", 0, 10, 4, 3 + 7), ("a", 10, 20, 4, 4 + 5), ("a", 20, 30, 2, 2 + 1)]
+
+
 def test_a_view_of_results_has_names_of_counters_of_its_own(spark: Any, tmp_path: Path) -> None:
     by_windows(spark, tmp_path).createOrReplaceTempView("results_of_windows")
     sums = spark.sql("SELECT k, window_end, s FROM results_of_windows")

@@ -6,8 +6,9 @@ not read. The outputs of our own programs are known by an alias, which stays in 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ _FUNCTIONS = ("FlatMapGroups", "TransformWithState")
 """How the names of nodes of functions with state begin; here and on Spark Connect, where one more has a name of its own."""
 _FUNCTION_ON_CONNECT = "ApplyInPandasWithState"
 _JOIN = "Join"
+_UNION = "Union"
 _ANY = re.compile("|".join((*_BY_WATERMARK, *_FUNCTIONS, _JOIN)))
 """What the text of a plan with such a node contains: one call instead of several for each node."""
 
@@ -74,13 +76,34 @@ def waits_for_watermark(dataframe: DataFrame, passed_on: str) -> bool:
     return any(passed_on in str(getattr(column._expr, "_metadata", "")) for node in selecting for column in node._columns)
 
 
-def mixes_sources(dataframe: DataFrame) -> bool:
-    """Whether a stream is a union of rows that have passed an operator with state and of rows that have not."""
+def united(dataframe: DataFrame, name: str) -> list[Mapping[str, object]]:
+    """Return the metadata that a column has in each part of the unions that it comes from; Spark shows that of the first one.
+
+    Nothing where it comes from none. What an operator unites below, as a join its two sides, does not count.
+    """
     try:
-        unions = [node for name, node in _nodes(dataframe) if name == "Union" and hasattr(dataframe, "_jdf")]
-        return any(len({any(map(_has_state, _of_spark(each))) for each in listed(union.children())}) > 1 for union in unions)
+        plan = dataframe._jdf.queryExecution().analyzed() if hasattr(dataframe, "_jdf") else None
+        if plan is None or _UNION not in plan.toString():
+            return []
+        return [json.loads(found) for found in _united(plan, listed(plan.output())[dataframe.columns.index(name)])]
     except UNREADABLE:
-        return False
+        return []
+
+
+def _united(plan: PlanNode, column: PlanNode) -> list[str]:
+    """Return the metadata of a column of a plan, as JSON, in each part of the unions that it comes from, nothing for none."""
+    kind, below = str(plan.nodeName()), listed(plan.children())
+    if kind == _UNION:
+        place = [each.exprId() for each in listed(plan.output())].index(column.exprId())
+        parts = [(child, listed(child.output())[place]) for child in below]
+        return [found for child, part in parts for found in _united(child, part) or [str(part.metadata().json())]]
+    if kind == "Project":
+        made = next(each for each in listed(plan.projectList()) if each.exprId() == column.exprId())
+        column = made.child() if made.nodeName() == "Alias" else made
+        if column.nodeName() != "AttributeReference":
+            return []  # which is computed
+    child = next((each for each in below if any(column.exprId() == one.exprId() for one in listed(each.output()))), None)
+    return [] if child is None else _united(child, column)
 
 
 def _has_state(named: tuple[str, PlanNode]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -23,7 +23,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import SYSTEM, hidden
-from windowpane.spark.internals.earlier_operators import has_kept_rows, mixes_sources, results_in, waits_for_watermark
+from windowpane.spark.internals.earlier_operators import has_kept_rows, results_in, united, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.session.checkpoints import holds_batches
@@ -305,7 +305,8 @@ class Source:
     @property
     def has_watermark_below(self) -> bool:
         """Whether Spark's watermark is one that the DataFrame made itself, with other steps since."""
-        is_given = self.upstream is None and not self.is_passed_on and self.spark_watermark is None
+        is_passed_on = bool(self._marks) and all(PASSED_ON in each for each in self._marks)
+        is_given = self.upstream is None and not is_passed_on and self.spark_watermark is None
         return is_given and self.is_streaming and self.has_watermark
 
     @property
@@ -346,10 +347,16 @@ class Source:
             return self.watermark.explain(self.event_time)
         return "that of the DataFrame; made by Spark" if self.has_watermark else "none"
 
-    def _metadata(self, name: str) -> Value:
+    @cached_property
+    def _marks(self) -> Sequence[Mapping[str, Value]]:
+        """The metadata of the event time: of a union, in each of its parts."""
         if self.event_time is None or self.event_time not in self.dataframe.columns:
-            return None
-        return self.dataframe.schema[self.event_time].metadata.get(name)
+            return []
+        return united(self.dataframe, self.event_time) or [self.dataframe.schema[self.event_time].metadata]
+
+    def _metadata(self, name: str) -> Value:
+        """Return what metadata say: of delays the longest, so that rows of no part of a union are late by those of another."""
+        return max((each[name] for each in self._marks if name in each), default=None)
 
     def _check_delayed(self) -> None:
         """Refuse rows whose reader was given a watermark, which others that Spark made of them do not have."""
@@ -398,7 +405,8 @@ class Source:
                 "does not carry that one to a second operator. Give the first operator a watermark of Spark's (bounded, "
                 "monotonous, punctuated), or write its results to a table and read that as a stream."
             )
-        if self.is_window_end and mixes_sources(self.dataframe):
+        kinds = {each.get(PASSED_ON) for each in self._marks} if self.upstream is None else set()
+        if WINDOW_END in kinds and len(kinds) > 1:
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} is the end of a window in some rows of this union and not in others. An end "
                 "counts as the microsecond before it, which is wrong for the others. Give them one meaning before the union: "
