@@ -41,7 +41,7 @@ from windowpane.engines.over.changed_calls import added_call
 from windowpane.engines.over.program import OverProgram
 from windowpane.engines.program import BucketProgram, Program, Upstream
 from windowpane.engines.rolling.engine import RollingEngine
-from windowpane.engines.rolling.growth import growth_of
+from windowpane.engines.rolling.growth import growth_of, places_in
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.errors import ChangedPlanError, InvalidSpecError, UnreadableDescriptionError, present
 from windowpane.hidden_columns import END
@@ -288,14 +288,19 @@ def _changes(program: BucketProgram, was: Description) -> tuple[Change, ...]:
         old, numbers = read_back(was), _added_calls(was, program.description)
         outcomes = {part: added_call(old, program, at) for part, at in numbers.items() if isinstance(old, OverProgram)}
         return tuple(replace(each, outcome=outcomes.get(each.part, each.outcome)) for each in found)
-    growth = None
-    if found and isinstance(program, RollingProgram) and program.engine == RollingEngine.name:
+    lost = _lost_of_rolling(program, was) if found and isinstance(program, RollingProgram) else None
+    if lost is None:
+        return found
+    fits = Outcome(Verdict.ACCEPT if lost else Verdict.SAFE, lost or "the state has what it needs")
+    return tuple(replace(each, outcome=fits) for each in found)
+
+
+def _lost_of_rolling(program: RollingProgram, was: Description) -> str | None:
+    """Return what is lost of the state of rolling features, empty for nothing; ``None`` if it cannot be read."""
+    if program.engine == RollingEngine.name:
         growth = growth_of(program, was)
-    if growth is not None:
-        verdict = Verdict.ACCEPT if growth.lost else Verdict.SAFE
-        fits = Outcome(verdict, growth.lost or "the state has what it needs")
-        return tuple(replace(each, outcome=fits) for each in found)
-    return found
+        return None if growth is None else growth.lost
+    return None if places_in(program, was) is None else ""
 
 
 def _added_calls(was: Description, now: Description) -> dict[str, int]:

@@ -483,8 +483,8 @@ def join(match: Any, how: Any = "inner", columns: pa.Schema = BEFORE, engine: st
     return dataclasses.replace(made, description=of_join(made, ("t", "t")))
 
 
-def rolling_of(*calls: Any) -> Any:
-    made = dataclasses.replace(rolling_program(*calls), engine="rolling")
+def rolling_of(*calls: Any, engine: str = "rolling") -> Any:
+    made = dataclasses.replace(rolling_program(*calls), engine=engine)
     return dataclasses.replace(made, description=of_rolling(made, ["k"], "t"))
 
 
@@ -495,6 +495,7 @@ def pattern(text: str, engine: str, columns: pa.Schema = BEFORE) -> PatternProgr
     return dataclasses.replace(made, description=of_patterns(made, {"b": "id >= 4"}))
 
 
+FROM_ROWS = "on the reference operator, a feature is added, removed or finer that sees no farther back"
 WEEK, DAY = call("w", agg.count(), 100, 50), call("d", agg.count(), 20, exact=True)
 OF_OTHERS = [
     *(
@@ -631,6 +632,21 @@ OF_OTHERS = [
         "rolling",
         rolling_of(call("w", agg.count(), 10, 5), call("t", agg.sum("n"), 100, 50)),
         rolling_of(call("w", agg.count(), 10, 5), call("t", agg.sum("n"), 100, 25)),
+    ),
+    *(
+        Row(
+            "rolling features",
+            change,
+            verdict,
+            "rolling reference",
+            *(rolling_of(*each, engine="rolling reference") for each in plans),
+        )
+        for change, verdict, *plans in (
+            (FROM_ROWS, "safe", (DAY, WEEK), (DAY, WEEK, call("s", agg.count(), 50))),
+            ("a feature is added that state does not have", "refused", (DAY,), (DAY, WEEK)),
+            (FROM_ROWS, "safe", (DAY, WEEK), (DAY,)),
+            (FROM_ROWS, "safe", (DAY, WEEK), (DAY, call("w", agg.count(), 100, 25))),
+        )
     ),
     *(
         Row(

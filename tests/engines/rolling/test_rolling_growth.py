@@ -18,6 +18,7 @@ from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
 from windowpane.engines.rolling.engine import DENSE_KEYS, PAGE_KEYS, RollingEngine
 from windowpane.engines.rolling.program import RollingProgram
+from windowpane.engines.rolling.reference import RollingReferenceEngine
 from windowpane.errors import ChangedPlanError
 from windowpane.planning.description.programs import of_rolling
 from windowpane.state.memory import MemoryBlobStore
@@ -27,6 +28,8 @@ from windowpane.windowing.times import MIN
 
 KEYS = pa.schema([("k", pa.string())])
 Rows = list[dict[str, Any]]
+Engine = type[RollingEngine | RollingReferenceEngine]
+ENGINES = pytest.mark.parametrize("engine", [RollingEngine, RollingReferenceEngine], ids=["pieces", "rows"])
 
 
 def call(
@@ -43,9 +46,9 @@ def program_of(*calls: RollingCall, emit: RollingEmit = RollingEmit.CHANGED) -> 
     return dataclasses.replace(program, description=of_rolling(program, ["k"], "t"))
 
 
-def run(program: RollingProgram, store: MemoryBlobStore, watermark: int, rows: Rows) -> Rows:
+def run(program: RollingProgram, store: MemoryBlobStore, watermark: int, rows: Rows, engine: Engine = RollingEngine) -> Rows:
     table = table_of(program, [{"id": 0, "s": None, "d": None, "b": None, **row} for row in rows], 0)
-    output = RollingEngine(program).run(store, [table], Clock(watermark, 0))
+    output = engine(program).run(store, [table], Clock(watermark, 0))
     return [row for tag, found in output.tables if tag == MAIN for row in found.to_pylist()]
 
 
@@ -70,21 +73,22 @@ OTHER = {
 }
 
 
+@ENGINES
 @pytest.mark.parametrize("added", FITTING.values(), ids=FITTING)
-def test_a_window_of_what_is_held_is_added(added: RollingCall) -> None:
+def test_a_window_of_what_is_held_is_added(added: RollingCall, engine: Engine) -> None:
     store, whole = MemoryBlobStore(), MemoryBlobStore()
     small, large = program_of(HOUR, DAYS), program_of(HOUR, DAYS, added)
     batches = [(MIN, [row("a", 3, 1), row("b", 58, 2)]), (60, [row("a", 64, 3), row("a", 71, 4)])]
     for watermark, rows in batches:
-        run(small, store, watermark, rows)
-        run(large, whole, watermark, rows)
-    run(large, whole, 74, [])
-    found = {each["k"]: each for each in run(large, store, 74, [])}
+        run(small, store, watermark, rows, engine)
+        run(large, whole, watermark, rows, engine)
+    run(large, whole, 74, [], engine)
+    found = {each["k"]: each for each in run(large, store, 74, [], engine)}
     rows = [row("a", 76, 5), row("b", 77, 6)]
     assert found["a"][added.name] == {"n_10": 1, "n_100": 3, "sum_50": 8, "sum_15": 7}[added.name]
-    assert run(large, store, 75, rows) == run(large, whole, 75, rows)
+    assert run(large, store, 75, rows, engine) == run(large, whole, 75, rows, engine)
     for watermark in (79, 89, 99, 149, 199, 249):
-        assert run(large, store, watermark, []) == run(large, whole, watermark, [])
+        assert run(large, store, watermark, [], engine) == run(large, whole, watermark, [], engine)
 
 
 @pytest.mark.parametrize("added", OTHER.values(), ids=OTHER)
@@ -97,13 +101,28 @@ def test_what_is_not_held_is_refused_with_the_difference(added: RollingCall) -> 
         run(program_of(HOUR), store, 60, [])
 
 
+@pytest.mark.parametrize("name", OTHER)
+def test_rows_serve_every_feature_of_their_columns_that_sees_no_farther(name: str) -> None:
+    store = MemoryBlobStore()
+    run(program_of(HOUR, DAYS), store, MIN, [row("a", 3, 1), row("a", 30, 6)], RollingReferenceEngine)
+    large = program_of(HOUR, DAYS, OTHER[name])
+    wanted = {"an exact window that would cut a tile": 1, "a window of tiles within tiles": 1, "another aggregate": None}
+    if name not in wanted:
+        with pytest.raises(ChangedPlanError, match=OTHER[name].name):
+            run(large, store, 60, [], RollingReferenceEngine)
+        return
+    found = run(large, store, 60, [], RollingReferenceEngine)
+    assert [each[OTHER[name].name] for each in found] == [wanted[name]]
+
+
 CALLS = (count(), sum("n"), avg("n"), min("n"), max("x"), approx_count_distinct("n"))
 
 
 @pytest.mark.parametrize("grows", [True, False], ids=["larger", "smaller"])
 @pytest.mark.parametrize("emit", RollingEmit)
+@ENGINES
 @pytest.mark.parametrize("seed", seeds(25))
-def test_another_plan_gives_what_it_gives_from_the_start(emit: RollingEmit, seed: int, grows: bool) -> None:
+def test_another_plan_gives_what_it_gives_from_the_start(emit: RollingEmit, seed: int, grows: bool, engine: Engine) -> None:
     """After the first tick of the other plan its rows, and the latest ones of each key, are those of a run of it alone."""
     random = Random(seed)
     exact, aggregates = emit is RollingEmit.EACH or random.random() < 0.5, random.sample(CALLS, random.randint(1, 3))
@@ -133,8 +152,8 @@ def test_another_plan_gives_what_it_gives_from_the_start(emit: RollingEmit, seed
         with given_sizes({PAGE_KEYS: 2, DENSE_KEYS: 4}):
             grown = number >= 4
             grew_at = watermark if number == 4 else grew_at
-            got = run(large if grown else small, store, watermark, rows)
-            wanted = run(large, whole, watermark, rows)
+            got = run(large if grown else small, store, watermark, rows, engine)
+            wanted = run(large, whole, watermark, rows, engine)
         for held, found in zip(latest, (got, wanted), strict=True):
             held.update({each["k"]: [each[one.name] for one in large.spec.calls if one.name in each] for each in found})
         if emit is RollingEmit.EACH and grown:

@@ -1,7 +1,8 @@
 """Other plans: state of rolling features that another plan wrote is used on where it holds all that the new one needs.
 
-A plan may have fewer features than the one that wrote the state, or more, if the state holds the aggregate of each over another
-window: pieces are merged into windows, and know none. Pieces must not be too coarse for a new window, nor forgotten too early::
+Rows, which the reference operator keeps one by one, serve every feature of their columns that sees no farther back. Of pieces a
+plan may have fewer features than the one that wrote them, or more, if the state holds the aggregate of each over another window:
+pieces are merged into windows, and know none. They must not be too coarse for a new window, nor forgotten too early::
 
     held of a key     | day | day | 3 | 1 | 2 | 5 | 4 |      an hour exactly, 30 days by the day
     of 30 minutes                         [           ]      sees single instants
@@ -51,11 +52,8 @@ class Growth:
 def growth_of(program: RollingProgram, was: Description) -> Growth | None:
     """Return how ``program`` reads the state of a plan with the parts ``was``; ``None`` if it cannot."""
     now, spec = program.description, program.spec
-    differing = {part for part in {*was, *now} if was.get(part) != now.get(part)}
-    if not differing <= {"calls", "columns", "resolved", ACCEPTED}:
-        return None
-    before = RollingSpec(tuple(map(_of_window, was["calls"])), spec.step, spec.emit)
-    lost = _lost(before, spec)
+    before = _spec_before(program, was)
+    lost = None if before is None else _lost(before, spec)
     if lost is None:
         return None
     aggregates = list(dict.fromkeys(map(_aggregate, was["calls"])))
@@ -66,6 +64,27 @@ def growth_of(program: RollingProgram, was: Description) -> Growth | None:
         prefix = hidden(f"{aggregates.index(call)}_")
         renamed += [(prefix + name.removeprefix(form.prefix), name) for name in form.columns]
     return Growth(matched_calls(was["calls"], now["calls"]), tuple(renamed), tuple(new.types), lost)
+
+
+def places_in(program: RollingProgram, was: Description) -> tuple[int | None, ...] | None:
+    """Return for each feature its number in a plan with the parts ``was``, of which rows are in state one by one.
+
+    ``None`` for a feature that is new; instead of all where these rows lack a column, or were forgotten too early.
+    """
+    before, now = _spec_before(program, was), program.spec
+    if before is None or now.reach > before.reach or now.windows[-1].length > before.windows[-1].length:
+        return None
+    if any(column not in was["columns"] for column in program.description["columns"]):
+        return None
+    return matched_calls(was["calls"], program.description["calls"])
+
+
+def _spec_before(program: RollingProgram, was: Description) -> RollingSpec | None:
+    """Return the windows of a plan that differs in its features alone, ``None`` for another one."""
+    differing = {part for part in {*was, *program.description} if was.get(part) != program.description.get(part)}
+    if not differing <= {"calls", "columns", "resolved", ACCEPTED}:
+        return None
+    return RollingSpec(tuple(map(_of_window, was["calls"])), program.spec.step, program.spec.emit)
 
 
 def _of_window(call: JsonValue) -> RollingCall:

@@ -15,8 +15,10 @@ from windowpane.arrays.values import Value
 from windowpane.engines.batch.driver import Left
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.rolling.batch import BeginningEngine, RollingBatch
+from windowpane.engines.rolling.growth import places_in
 from windowpane.engines.rolling.program import AS_OF, RollingProgram
 from windowpane.engines.rows import key_values, python_keys, python_rows, refuse_missing_times
+from windowpane.errors import present
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.rolling import bound_calls
 from windowpane.operators.rolling.features import Features, HeldRow
@@ -31,10 +33,14 @@ from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE
 
 class _Batch(RollingBatch):
     def __init__(self, engine: RollingReferenceEngine, store: BlobStore) -> None:
-        super().__init__(engine, store)
+        program = engine.program
+        super().__init__(engine, store, accepts=lambda was: places_in(program, was) is not None)
         self._pages = [SortedPages(store, name) for name in ("s", "t")]
         self._state = KeyedState(self._pages[0])
-        self._operator = RollingOperator(self.program.spec, engine.features, self._state, TimerQueue(self._pages[1]))
+        self._operator = RollingOperator(program.spec, engine.features, self._state, TimerQueue(self._pages[1]))
+        if self.header.description != program.description:
+            places = present(places_in(program, self.header.description), "the header was accepted")
+            self._operator.take_over(places, self.before)
 
     def begin(self, tables: Sequence[pa.Table], cut: int) -> None:
         self.begin_before(cut)

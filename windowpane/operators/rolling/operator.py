@@ -10,7 +10,7 @@ a row is past all windows. Where only rows emit, a key stays with its last featu
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
@@ -55,8 +55,8 @@ class RollingOperator:
                 yield from self._changed(timer.time, by_tick=True)
             elif emit is RollingEmit.CHANGED:
                 rows, instant = self._rows(), self.spec.last_tick(watermark)
-                if rows and rows[-1].time < instant:
-                    yield from self._changed(instant, by_tick=True)
+                if rows and (rows[-1].time < instant or self.state.get(None, "seen") is None):
+                    yield from self._changed(max(rows[-1].time, instant), by_tick=True)
             self._look_again(timer.time if emit in (RollingEmit.EACH, RollingEmit.TICK) else watermark)
 
     def take(self, key: object, key_bytes: bytes, row: HeldRow) -> None:
@@ -89,6 +89,19 @@ class RollingOperator:
                 self.state.put(None, "seen", None)  # the tick of a late row has passed: it counts from the next one on
             self._look_again(watermark)
         self._fresh.clear()
+
+    def take_over(self, places: Sequence[int | None], now: int) -> None:
+        """Read what another program has left of each key: for each feature its number in that program, ``None`` if it is new."""
+        timers = list(self.timers)
+        for timer in timers:
+            self.state.set_current_key(timer.key, timer.key_bytes)
+            last, shown = self.state.get(None, "last"), self.state.get(None, "shown")
+            if last is not None:
+                self.state.put(None, "last", (last[0], _placed(last[1], places)))
+            if shown is not None:
+                self.state.put(None, "shown", _placed(shown, places))
+            self.state.put(None, "seen", None)
+            self._look_again(now)
 
     # Emitting.
 
@@ -192,6 +205,10 @@ class RollingOperator:
 
     def _rows(self) -> list[HeldRow]:
         return list(self.state.get(None, "rows") or ())
+
+
+def _placed(values: Sequence[Value], places: Sequence[int | None]) -> tuple[Value, ...]:
+    return tuple(None if place is None else values[place] for place in places)
 
 
 _ORDER = itemgetter(0, 1)
