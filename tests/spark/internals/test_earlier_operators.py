@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import Feed, run
+from tests.spark.helpers import rows as rows_of
 from windowpane.errors import InvalidSpecError
 
 pytestmark = pytest.mark.spark
@@ -77,6 +78,28 @@ def test_a_second_watermark_that_would_stop_the_query_is_refused(spark: Any, tmp
         wp.stream(sums, "at", watermark="5 seconds").key_by("k").window(TEN).aggregate(n=wp.count())
 
 
+def test_a_watermark_of_late_rows_that_would_keep_them_from_being_late_is_refused(spark: Any, tmp_path: Path) -> None:
+    five = wp.stream(events(spark, tmp_path), "t", watermark="0 seconds").key_by("k").window(FIVE)
+    late = five.side_output_late_data("late").aggregate(s=wp.sum("v")).get_side_output("late").select("k", F.col("t").alias("at"))
+    with pytest.raises(InvalidSpecError, match="nothing would ever be emitted"):
+        wp.stream(late, "at", watermark="5 seconds").key_by("k").window(TEN).aggregate(n=wp.count())
+
+
+@pytest.mark.parametrize("strategy", [wp.Watermarks.bounded("0 seconds"), wp.Watermarks.bounded("0 seconds").at_once()])
+def test_a_table_of_results_has_no_watermark_of_the_operator_that_made_them(
+    spark: Any, tmp_path: Path, strategy: wp.Watermarks
+) -> None:
+    """Spark writes the metadata of columns to Parquet. An end of a window stays one: it counts as the microsecond before."""
+    first = wp.stream(events(spark, tmp_path), "t", strategy).key_by("k").window(FIVE).aggregate(s=wp.sum("v"))
+    first.start(main=f"{tmp_path}/out", checkpoint=f"{tmp_path}/ck", trigger={"availableNow": True}).awaitTermination()
+    written = spark.read.parquet(f"{tmp_path}/out")
+    again = spark.readStream.schema(written.schema).parquet(f"{tmp_path}/out")
+    second = wp.stream(again, "window_end", watermark="0 seconds").key_by("k").window(TEN).aggregate(n=wp.count())
+    assert run(second).rows() == [("a", 0, 10, 2), ("a", 10, 20, 1), ("b", 0, 10, 1), ("b", 10, 20, 1), ("b", 20, 30, 1)]
+    whole = wp.stream(written, "window_end").key_by("k").window(TEN).aggregate(n=wp.count())
+    assert whole.df.count() == 6
+
+
 def test_ends_of_windows_beside_other_times_are_refused(spark: Any, tmp_path: Path) -> None:
     sums = by_windows(spark, tmp_path).select("k", F.col("window_end").alias("t"), F.col("s").alias("v"))
     mixed = sums.union(events(spark, tmp_path / "other").withWatermark("t", "0 seconds"))
@@ -100,6 +123,28 @@ def test_windows_are_over_a_join_whose_sides_are_results_and_rows_of_a_source(sp
     others = wp.stream(events(spark, tmp_path / "other"), "t", "0 seconds", name="others")
     joined = wp.join(sums, others).on("k").window(FIVE).select("k", "window_end")
     assert wp.stream(joined.df, "window_end").source.is_window_end
+
+
+def test_windows_over_windows_over_rows_that_an_operator_holds_back_are_not_late(spark: Any, tmp_path: Path) -> None:
+    """The second windows fire as far behind the watermark as their rows may be."""
+    batches = [("a", 1, 1), ("a", 3, 2)], [("a", 12, 3), ("a", 14, 4)], [("a", 26, 5)], [("a", 43, 6)], [("a", 1000, 7)]
+    over = wp.over(Feed(tmp_path).add(*batches).stream(spark), "t", "0 seconds", key=("k", "t")).partition_by("k").order_by("t")
+    ahead = over.select("k", "t", n=wp.count().range(0, "15 seconds")).emit_on_window_close()
+    fives = wp.stream(ahead.df, "t").key_by("k").window(FIVE).aggregate(n=wp.sum("n"))
+    tens = wp.stream(fives.df, "window_end").key_by("k").window(TEN).aggregate(fives=wp.count(), n=wp.sum("n"))
+    assert run(tens).rows() == [("a", 0, 10, 1, 7), ("a", 10, 20, 1, 5), ("a", 20, 30, 1, 1), ("a", 40, 50, 1, 1)]
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_ends_of_windows_of_keys_with_watermarks_of_their_own_are_ends(spark: Any, tmp_path: Path, is_stream: bool) -> None:
+    """They count as the microsecond before, as of a static DataFrame, where nothing has a watermark."""
+    own = wp.Watermarks.bounded("0 seconds").per_key()
+    rows = Feed(tmp_path).add([("a", 1, 1), ("a", 6, 2)], [("a", 8, 4), ("a", 16, 8)], [("a", 60, 16)], [("a", 99, 32)])
+    source = rows.stream(spark) if is_stream else spark.read.parquet(str(tmp_path))
+    fives = wp.stream(source, "t", own).key_by("k").window(FIVE).aggregate(s=wp.sum("v"))
+    tens = wp.stream(fives.df, "window_end", own, name="tens").key_by("k").window(TEN).aggregate(n=wp.count(), s=wp.sum("s"))
+    expected = [("a", 0, 10, 2, 7), ("a", 10, 20, 1, 8), ("a", 60, 70, 1, 16), ("a", 90, 100, 1, 32)]
+    assert (run(tens).rows() if is_stream else rows_of(tens.df)) == (expected[:2] if is_stream else expected)
 
 
 def test_the_longest_delay_of_the_parts_of_a_union_is_that_of_all(spark: Any, tmp_path: Path) -> None:

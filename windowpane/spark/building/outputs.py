@@ -16,7 +16,7 @@ from windowpane.engines.program import LATE, MAIN
 from windowpane.errors import MistakeError
 from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.spark.building.expressions import column_of, columns_in
-from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import DELAY, OWN_TIME, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
 from windowpane.spark.stages.blobs import Decoder
 from windowpane.spark.stages.types import spark_schema
@@ -32,6 +32,12 @@ ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
 Selected = tuple[tuple[str, Expression], ...]
 
 
+def time_mark(source: Source, kind: str, behind: int) -> dict[str, object]:
+    """Return the metadata of the event time of rows that leave at most ``behind`` microseconds behind the watermark."""
+    own = source.own_watermark
+    return {PASSED_ON: kind, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own), OWN_TIME: kind}
+
+
 def time_marks(
     source: Source, selected: Selected, behind: int | None, event_time: str | None = None
 ) -> dict[str, Mapping[str, object]]:
@@ -41,9 +47,7 @@ def time_marks(
     """
     if behind is None or not source.has_watermark:
         return {}
-    own = source.own_watermark
-    kind = END_OF_WINDOW if source.is_window_end else ROW_TIME
-    metadata = {PASSED_ON: kind, DELAY: source.delay + behind} if own is None else {OWN_WATERMARK: repr(own)}
+    metadata = time_mark(source, END_OF_WINDOW if source.is_window_end else ROW_TIME, behind)
     time = source.event_time if event_time is None else event_time
     return {name: metadata for name, made in selected if isinstance(made, Name) and made.name == time}
 

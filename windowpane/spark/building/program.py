@@ -44,7 +44,7 @@ from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
 from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers
 from windowpane.spark.sources.arrow_rows import Reading
-from windowpane.spark.sources.source import Source, put_program_on
+from windowpane.spark.sources.source import AWAITED, Source, put_program_on
 from windowpane.spark.stages import bounded, encode
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.next_watermark import NextWatermark
@@ -314,6 +314,9 @@ class BuiltProgram:
         output = self.named(name)
         if self.is_streaming and self.waits_for_the_clock:
             end_available_now_runs(self._spark)
+        if name != "main" and self.is_streaming and any(each.time_mode == "EventTime" for each in self.programs):
+            times = [each.name for each in output.spark if isinstance(each.dataType, T.TimestampType)]
+            output = dataclasses.replace(output, marks={time: {AWAITED: True} for time in times})
         place, number = _place_of(output)
         wired = self.beside[place - 1]._wired if place else self._wired
         rows = as_result(dataclasses.replace(output, number=number).of(*wired), self)

@@ -19,11 +19,11 @@ from windowpane.planning.window_programs import InputTypes, compile_program, exp
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
 from windowpane.spark.building.expressions import column_of, is_column, sort_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock, next_watermark_for
-from windowpane.spark.building.outputs import Output
+from windowpane.spark.building.outputs import Output, time_mark
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.settling import settled
-from windowpane.spark.sources.source import DELAY, OWN_WATERMARK, PASSED_ON, Source
 from windowpane.spark.sources.source import WINDOW_END as END_OF_WINDOW
+from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Aggregate, Returns
@@ -269,11 +269,9 @@ def _outputs(source: Source, plan: WindowPlan, program: Program, known: T.Struct
     returns_rows = plan.function.kind == "reduce" and plan.function.schema is None
     own_rows = [each for each in rows.fields if each.name not in (WINDOW_START, WINDOW_END)] if returns_rows else []
     main = T.StructType([*own_rows, *known.fields])
-    own = source.own_watermark
-    passed_on: dict[str, object] = {PASSED_ON: END_OF_WINDOW} if own is None else {OWN_WATERMARK: repr(own)}
-    if behind := _held_back(plan):
-        passed_on[DELAY] = source.delay + behind
-    marks = {} if behind is None or not plan.assigner.has_ends else {WINDOW_END: passed_on}
+    behind = _held_back(plan)
+    has_time = behind is not None and plan.assigner.has_ends
+    marks = {WINDOW_END: time_mark(source, END_OF_WINDOW, behind or 0)} if has_time else {}
     columns = spark_schema(program.main_schema, main)
     outputs = {"main": Output("main", MAIN, program.main_schema, columns, _selected(plan, program), marks=marks)}
     for number, side in enumerate(program.side_outputs, start=source.numbered_from + 1):

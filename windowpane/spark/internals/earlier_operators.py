@@ -55,6 +55,20 @@ def results_in(dataframe: DataFrame) -> tuple[object, ...]:
     return tuple(dict.fromkeys(_RESULTS[name] for name in reversed(names) if name in _RESULTS))
 
 
+def holds_results(dataframe: DataFrame) -> bool:
+    """Whether outputs of programs are in the plan of a DataFrame; a table of results has their columns, with their metadata.
+
+    True where the plan does not say it: it cannot be read, or is the text of ``spark.sql`` on Spark Connect.
+    """
+    try:
+        if hasattr(dataframe, "_jdf"):
+            return _RESULT.search(dataframe._jdf.queryExecution().analyzed().toString()) is not None
+        nodes = list(connect_nodes(dataframe._plan))
+        return any(type(node).__name__ == "SQL" or _RESULT.match(str(getattr(node, "_alias", ""))) for node in nodes)
+    except UNREADABLE:
+        return True
+
+
 def has_kept_rows(dataframe: DataFrame) -> bool:
     """Whether rows of a stream leave an operator that may have kept them: their times may be behind the watermark of the batch.
 

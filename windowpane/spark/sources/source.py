@@ -23,7 +23,13 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import SYSTEM, hidden
-from windowpane.spark.internals.earlier_operators import has_kept_rows, results_in, united, waits_for_watermark
+from windowpane.spark.internals.earlier_operators import (
+    has_kept_rows,
+    holds_results,
+    results_in,
+    united,
+    waits_for_watermark,
+)
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.session.checkpoints import holds_batches
@@ -44,10 +50,12 @@ ROW_TIME = "row"  # The event time of a row that an OVER window emitted
 DELAY = "windowpane.delay"  # Metadata of such a column: microseconds by which rows may stay behind the watermark
 OWN_WATERMARK = "windowpane.own_watermark"
 """Metadata of such a column: the watermark that the earlier operator made itself, which Spark does not pass on."""
+OWN_TIME = "windowpane.own_time"  # Metadata beside it, in place of ``PASSED_ON``: what the column is, the same words
 
 NAME = "windowpane"  # Name of the counters of an operator that is given none
 _PUNCTUATION = hidden("punctuation")
 
+AWAITED = "windowpane.awaited"  # Metadata of the times of a side output whose rows come as Spark's watermark advances
 DELAYED = "windowpane.delayed"  # Metadata of an event time that a reader of a connector was given a watermark for
 _PROGRAM = "_windowpane_program"  # The attribute of a DataFrame that has the program that it is the main output of
 _GIVEN = "_windowpane_given"  # The attribute of a DataFrame that has what its reader knows of its rows
@@ -275,11 +283,11 @@ class Source:
 
     @property
     def is_passed_on(self) -> bool:
-        return self.upstream is None and self._metadata(PASSED_ON) is not None
+        return self._is_said(PASSED_ON)
 
     @property
     def is_window_end(self) -> bool:
-        return self.upstream is None and self._metadata(PASSED_ON) == WINDOW_END
+        return self.upstream is None and WINDOW_END in self._kinds
 
     @property
     def kind(self) -> Upstream:
@@ -305,7 +313,7 @@ class Source:
     @property
     def has_watermark_below(self) -> bool:
         """Whether Spark's watermark is one that the DataFrame made itself, with other steps since."""
-        is_passed_on = bool(self._marks) and all(PASSED_ON in each for each in self._marks)
+        is_passed_on = self.is_passed_on and all(PASSED_ON in each for each in self._marks)
         is_given = self.upstream is None and not is_passed_on and self.spark_watermark is None
         return is_given and self.is_streaming and self.has_watermark
 
@@ -354,9 +362,22 @@ class Source:
             return []
         return united(self.dataframe, self.event_time) or [self.dataframe.schema[self.event_time].metadata]
 
+    @property
+    def _kinds(self) -> set[str | None]:
+        """What the event time is in each part: an end of windows, the time of rows of an operator, or of a source."""
+        return {each.get(PASSED_ON, each.get(OWN_TIME)) for each in self._marks}
+
     def _metadata(self, name: str) -> Value:
         """Return what metadata say: of delays the longest, so that rows of no part of a union are late by those of another."""
         return max((each[name] for each in self._marks if name in each), default=None)
+
+    def _is_said(self, name: str) -> bool:
+        """Whether metadata say something of an operator of this query; a table of its results has them, too."""
+        return self.upstream is None and self._metadata(name) is not None and self._holds_results
+
+    @cached_property
+    def _holds_results(self) -> bool:
+        return holds_results(self.dataframe)
 
     def _check_delayed(self) -> None:
         """Refuse rows whose reader was given a watermark, which others that Spark made of them do not have."""
@@ -398,15 +419,14 @@ class Source:
     def _check_passed_on(self) -> None:
         """Refuse what follows an operator whose watermark Spark does not know."""
         says_keys = self.watermark is not None and self.watermark.of_each_key
-        made_before = self._metadata(OWN_WATERMARK) if self.upstream is None and not says_keys else None
-        if made_before is not None:
+        if self._is_said(OWN_WATERMARK) and not says_keys:
+            made_before = self._metadata(OWN_WATERMARK)
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} is of an operator that makes its watermark itself, {made_before}, and Spark "
                 "does not carry that one to a second operator. Give the first operator a watermark of Spark's (bounded, "
                 "monotonous, punctuated), or write its results to a table and read that as a stream."
             )
-        kinds = {each.get(PASSED_ON) for each in self._marks} if self.upstream is None else set()
-        if WINDOW_END in kinds and len(kinds) > 1:
+        if self.is_window_end and len(self._kinds) > 1:
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} is the end of a window in some rows of this union and not in others. An end "
                 "counts as the microsecond before it, which is wrong for the others. Give them one meaning before the union: "
@@ -429,13 +449,13 @@ class Source:
         is_least = (
             self.watermark is not None and self.watermark.is_sparks and watermark_policy(self.dataframe.sparkSession) == "min"
         )
-        if is_least and waits_for_watermark(self.dataframe, PASSED_ON):
+        if is_least and (self._is_said(AWAITED) or waits_for_watermark(self.dataframe, PASSED_ON)):
             raise InvalidSpecError(
                 f"event_time={self.event_time!r} with {self.watermark!r}: these rows are results of a window or an aggregation "
-                "of the same query. Spark has one watermark a query, the least of all: results would wait for a watermark that "
-                "they have to move, and nothing would ever be emitted. Take the window's end as event time, which needs no "
-                "watermark= (window_end of a result, F.window_time('window') of an aggregation), or write the results to a table "
-                "and read that as a stream."
+                "of the same query, or late for one. Spark has one watermark a query, the least of all: results would wait for a "
+                "watermark that they have to move, and nothing would ever be emitted. Take the window's end as event time, which "
+                "needs no watermark= (window_end of a result, F.window_time('window') of an aggregation), or write the results "
+                "to a table and read that as a stream."
             )
 
 
