@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 _ALL = "WINDOWPANE_EXAMPLES"
-_SHARE, _FEWEST = 12, 6
+_SHARE, _FEWEST = 24, 5
 
 
 def examples(number: int) -> int:
-    """Return how many of so many examples to draw: all with ``WINDOWPANE_EXAMPLES=all``, else one in twelve."""
+    """Return how many of so many examples to draw: all with ``WINDOWPANE_EXAMPLES=all``, else a share, and a few at least."""
     return number if os.environ.get(_ALL) == "all" else max(number // _SHARE, min(number, _FEWEST))
 
 
 def seeds(number: int) -> list[Any]:
-    """Return so many seeds, to parametrize a test with: one in six is of ``make test``, the others have the mark ``slow``."""
-    kept = max(number // 6, 1)
+    """Return so many seeds, to parametrize a test with: one in twelve is of ``make test``, the others have the mark ``slow``."""
+    kept = max(number // 12, 1)
     return [*range(kept), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(kept, number))]

@@ -153,7 +153,7 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(engine, assigne
         run_both(engine, program, stores, batch, table_of(batch, key_type))
 
 
-@settings(max_examples=40, deadline=None, print_blob=True)
+@settings(max_examples=examples(40), deadline=None, print_blob=True)
 @given(assigners, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]), st.sampled_from([0, 20]))
 def test_rows_of_an_earlier_window_are_late_alike(assigner, stream, upstream, lateness):
     program = replace(program_of(assigner, lateness=lateness), upstream=upstream)
@@ -223,7 +223,7 @@ def anchors_first(batch: Batch, lateness: int, gap: int) -> Batch:
     return replace(batch, rows=(*on_time, *late))
 
 
-@settings(max_examples=50, deadline=None, print_blob=True)
+@settings(max_examples=examples(50), deadline=None, print_blob=True)
 @given(small, st.booleans(), st.sampled_from([0, 3, 20]), batches(), st.integers(1, 6), st.booleans())
 def test_pieces_give_what_some_order_of_their_rows_gives(gap, purging, lateness, stream, every, mixed):
     assigner = wp.EventTimeSessionWindows(gap)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from windowpane.errors import present
 from windowpane.state.hash_pages import HashPages, PageSummary
 from windowpane.state.memory import MemoryBlobStore
@@ -56,7 +57,7 @@ def change(pages: HashPages, changes: dict[int, int | None]) -> None:
     pages.commit()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.dictionaries(st.integers(0, 60), st.one_of(st.none(), st.integers(0, 9)), max_size=30), max_size=6))
 def test_pages_hold_what_a_dict_holds_and_know_what_is_due(batches):
     store, expected = MemoryBlobStore(), dict[int, int]()

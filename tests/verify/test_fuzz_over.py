@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from verify.fuzz import over
 from verify.fuzz.__main__ import main, report
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.over_parts.inputs import random_trial
-from windowpane.engines.over.program import Emit, Inconsistent
+from windowpane.engines.over.program import Emit, Inconsistent, OverProgram
 from windowpane.engines.over.reference import OverReferenceEngine
 from windowpane.engines.program import LATE, MAIN, Upstream
 from windowpane.engines.protocol import BucketOutput, Clock
@@ -25,16 +26,21 @@ from windowpane.windowing.frames import Exclude, Units
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 from windowpane.windowing.over.spec import OverSpec
 
-BLOCK = 100
+BLOCK = 25
 
 
-@pytest.mark.slow_but("reference-duckdb-0", "columnar-duckdb-2", "columnar-reference-5")
+@cache
+def program_of(seed: int) -> OverProgram:
+    return random_trial(seed).program
+
+
+@pytest.mark.slow_but("reference-duckdb-0", "columnar-duckdb-8", "columnar-reference-20")
 @pytest.mark.parametrize(
     ("engine", "against", "block"),
     [
-        *[("reference", "duckdb", block) for block in range(2)],
-        *[("columnar", "duckdb", block) for block in range(2, 5)],
-        *[("columnar", "reference", block) for block in range(5, 20)],
+        *[("reference", "duckdb", block) for block in range(8)],
+        *[("columnar", "duckdb", block) for block in range(8, 20)],
+        *[("columnar", "reference", block) for block in range(20, 80)],
     ],
 )
 def test_random_programs_agree(engine: str, against: str, block: int) -> None:
@@ -50,7 +56,7 @@ def test_random_programs_agree(engine: str, against: str, block: int) -> None:
 
 
 def test_the_programs_have_everything() -> None:
-    programs = [random_trial(seed).program for seed in range(1200)]
+    programs = [*map(program_of, range(1200))]
     calls = [call for program in programs for call in program.spec.calls]
     frames = [call.frame for call in calls if call.frame is not None]
 
@@ -131,7 +137,7 @@ def test_the_input_has_everything() -> None:
 
 
 def test_windows_are_over_columns_of_every_type() -> None:
-    programs = [random_trial(seed).program for seed in range(1_500)]
+    programs = [*map(program_of, range(1_500))]
 
     def types(names: Callable[[OverSpec], Iterable[str]]) -> set[pa.DataType]:
         return {program.columns.field(name).type for program in programs for name in names(program.spec)}

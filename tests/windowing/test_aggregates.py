@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from windowpane import aggregates as agg
 from windowpane.errors import AggregateOverflowError, AggregateTypeError, InvalidSpecError
 from windowpane.windowing.aggregates import Aggregate, BoundAggregate, CombinedAggregate
@@ -473,7 +474,7 @@ def test_every_aggregate_has_a_law() -> None:
 def test_merging_parts_equals_adding_all(law: Law) -> None:
     bound = law.bound
 
-    @settings(max_examples=25, deadline=None, database=None)
+    @settings(max_examples=examples(25), deadline=None, database=None)
     @given(rows=law.rows, data=st.data())
     def check(rows: list[tuple[Any, ...]], data: st.DataObject) -> None:
         cut = data.draw(st.integers(0, len(rows)))

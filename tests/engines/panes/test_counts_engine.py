@@ -41,21 +41,21 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, trigg
     Pair(program, PanesEngine, in_order=True, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(st.sampled_from([3, 8, 20]), st.sampled_from([None, 1, 3, 8, 20]), batches(most_rows=60))
 def test_count_windows_fire_many_times_in_a_batch(size, slide, stream):
     assigner, trigger, evictor = count_window(size, slide)
     Pair(program_of(assigner, trigger, evictor), PanesEngine, in_order=True, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(counting, evictors, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]), assigners)
 def test_rows_of_an_earlier_window_are_late_alike(trigger, evictor, stream, upstream, assigner):
     program = replace(program_of(assigner, trigger, evictor), upstream=upstream)
     Pair(program, PanesEngine, in_order=True, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(assigners, counting, evictors, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, trigger, evictor, stream):
     pair = Pair(program_of(assigner, trigger, evictor, aggregates=KEPT), PanesEngine, in_order=True)
@@ -64,7 +64,7 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, trig
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
 
 
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=examples(25), deadline=None, print_blob=True)
 @given(counting, evictors, batches(), st.integers(1, 3))
 def test_global_windows_take_rows_without_a_time(trigger, evictor, stream, timeless):
     program = program_of(wp.GlobalWindows.create(), trigger, evictor)

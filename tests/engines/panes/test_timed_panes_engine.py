@@ -24,6 +24,7 @@ from tests.engines.columnar_programs import (
     small,
     table_of,
 )
+from tests.examples import examples
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from windowpane.engines.common.evicting import refinement_refusal
 from windowpane.engines.panes.engine import PanesEngine
@@ -60,7 +61,7 @@ def pair_of(program) -> Pair:
     return Pair(program, PanesEngine, in_order=False)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=examples(60), deadline=None, print_blob=True)
 @given(timed(), st.sampled_from([3, 20]), st.booleans(), batches(), st.sampled_from([AGGREGATES, KEPT]))
 def test_windows_that_have_ended_fire_for_each_late_row_where_that_is_asked(parts, late, keyed, stream, aggregates):
     program = program_of(parts[0], parts[1], None, late, keyed, aggregates=aggregates, refine="each")
@@ -68,7 +69,7 @@ def test_windows_that_have_ended_fire_for_each_late_row_where_that_is_asked(part
     pair_of(program).run_all(stream)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=examples(60), deadline=None, print_blob=True)
 @given(timed(), lateness, st.booleans(), batches())
 def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, late, keyed, stream):
     aggregates = {"n": wp.count(), "high": wp.max("w")}
@@ -85,7 +86,7 @@ def test_rows_folded_before_the_shuffle_come_in_the_order_of_their_time(parts, l
             assert getattr(got.counters, counter) == getattr(expected.counters, counter)
 
 
-@settings(max_examples=50, deadline=None, print_blob=True)
+@settings(max_examples=examples(50), deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, st.booleans(), batches())
 def test_random_programs_agree_with_the_reference_batch_by_batch(parts, evictor, late, keyed, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed)
@@ -94,7 +95,7 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(parts, evictor,
     pair_of(program).run_all(stream)
 
 
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=examples(25), deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches())
 def test_without_keys_results_come_in_the_order_of_the_reference(parts, evictor, late, stream):
     program = program_of(parts[0], parts[1], evictor, late, keyed=False)
@@ -102,7 +103,7 @@ def test_without_keys_results_come_in_the_order_of_the_reference(parts, evictor,
     Pair(program, PanesEngine, in_order=True).run_all(stream)
 
 
-@settings(max_examples=12, deadline=None, print_blob=True)
+@settings(max_examples=examples(12), deadline=None, print_blob=True)
 @given(timed(), evictors, lateness, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor, late, stream):
     program = program_of(parts[0], parts[1], evictor, late, aggregates=KEPT)
@@ -113,19 +114,19 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(parts, evictor
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
 
 
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=examples(25), deadline=None, print_blob=True)
 @given(timed(), evictors, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_late_alike(parts, evictor, stream, upstream):
     pair_of(replace(program_of(parts[0], parts[1], evictor), upstream=upstream)).run_all(stream)
 
 
-@settings(max_examples=12, deadline=None, print_blob=True)
+@settings(max_examples=examples(12), deadline=None, print_blob=True)
 @given(timed(processing_time_assigners), evictors, batches(), st.integers(1, 3))
 def test_processing_time_windows_take_rows_without_a_time(parts, evictor, stream, timeless):
     pair_of(program_of(parts[0], parts[1], evictor)).run_all(stream, timeless)
 
 
-@settings(max_examples=12, deadline=None, print_blob=True)
+@settings(max_examples=examples(12), deadline=None, print_blob=True)
 @given(evictors, st.booleans(), batches(), st.sampled_from(["last", "each"]))
 def test_global_windows_fire_at_the_end_of_the_stream(evictor, purges, stream, refine):
     trigger = wp.PurgingTrigger.of(wp.EndOfStreamTrigger()) if purges else None

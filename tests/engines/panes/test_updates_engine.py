@@ -56,14 +56,14 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, pane_
     Pair(program, PanesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(assigners, panes, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_late_alike(assigner, pane_settings, stream, upstream):
     program = replace(program_of(assigner, wp.EachBatch(), panes=pane_settings), upstream=upstream)
     Pair(program, PanesEngine, in_order=False, counts_panes=True).run_all(stream)
 
 
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(assigners, panes, batches(most_rows=12))
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, pane_settings, stream):
     pair = Pair(program_of(assigner, wp.EachBatch(), aggregates=KEPT, panes=pane_settings), PanesEngine, in_order=False)

@@ -8,6 +8,7 @@ import pytest
 
 import windowpane as wp
 from tests.engines import columnar_programs
+from tests.examples import examples
 from verify.fuzz.functions import (
     OwnEvictor,
     OwnTrigger,
@@ -63,7 +64,7 @@ class Raises(AggregateFunction):
 @pytest.mark.parametrize("way", WAYS)
 def test_random_programs_of_each_way_agree_with_the_operator(way):
     draw, seen = Random(f"by key {way.__name__}"), 0
-    while seen < 120:
+    while seen < examples(960):
         spec = random_spec(draw)
         if not way.covers(spec) or (way is RunOperator and CellOperator.covers(spec)):
             continue
@@ -75,7 +76,7 @@ def test_random_programs_of_each_way_agree_with_the_operator(way):
 @pytest.mark.parametrize("way", WAYS)
 def test_state_goes_on_from_rows_taken_one_by_one_and_back(way):
     draw, seen = Random(f"in turn {way.__name__}"), 0
-    while seen < 40:
+    while seen < examples(320):
         spec = random_spec(draw)
         if not way.covers(spec):
             continue

@@ -56,7 +56,7 @@ def test_random_programs_agree_with_the_reference_batch_by_batch(assigner, purge
     engine_pair(program).run_all(stream)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=examples(60), deadline=None, print_blob=True)
 @given(event_time_assigners, purges, st.sampled_from([3, 20]), st.booleans(), batches(), st.sampled_from([AGGREGATES, KEPT]))
 def test_windows_that_have_fired_fire_for_each_late_row_where_that_is_asked(assigner, purges, late, keyed, stream, aggregates):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, keyed, aggregates=aggregates, refine="each")
@@ -65,7 +65,7 @@ def test_windows_that_have_fired_fire_for_each_late_row_where_that_is_asked(assi
     engine_pair(program).run_all(stream)
 
 
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=examples(25), deadline=None, print_blob=True)
 @given(fixed_assigners, purges, lateness, batches())
 def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, purges, late, stream):
     program = program_of(assigner, trigger_of(assigner, purges), None, late, aggregates=KEPT)
@@ -76,7 +76,7 @@ def test_aggregates_that_keep_values_see_them_in_order_of_arrival(assigner, purg
         pair.run(batch, [rows.slice(2), rows.slice(0, 2)])
 
 
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=examples(25), deadline=None, print_blob=True)
 @given(fixed_assigners, purges, st.sampled_from([0, 3]), batches())
 def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, late, stream):
     aggregates = {"n": wp.count(), "high": wp.max("w")}
@@ -95,7 +95,7 @@ def test_rows_folded_before_the_shuffle_give_the_same_results(assigner, purges, 
             assert getattr(got.counters, counter) == getattr(expected.counters, counter)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(fixed_assigners, batches(), st.sampled_from([Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW]))
 def test_rows_of_an_earlier_window_are_late_alike(assigner, stream, upstream):
     engine_pair(replace(program_of(assigner), upstream=upstream)).run_all(stream)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from tests.examples import examples
 from windowpane.aggregates.moments import welford
 from windowpane.engines.common.arrival import numbered
 from windowpane.errors import AggregateOverflowError
@@ -175,7 +176,7 @@ def close(got: Any, wanted: Any) -> bool:
 
 
 @pytest.mark.parametrize(("call", "kinds"), CALLS, ids=repr)
-@settings(max_examples=30, deadline=None, print_blob=True)
+@settings(max_examples=examples(30), deadline=None, print_blob=True)
 @given(st.data())
 def test_an_aggregate_equals_the_bound_one(call: Aggregate, kinds: Sequence[pa.DataType], data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(kinds))

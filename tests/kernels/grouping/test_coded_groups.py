@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import windowpane as wp
+from tests.examples import seeds
 from verify.sizes import given_sizes
 from windowpane.kernels.grouping import grouped_fold
 from windowpane.kernels.grouping.coded_groups import coded_groups
@@ -16,7 +17,7 @@ from windowpane.kernels.segments import Segments
 from windowpane.windowing.times import MAX, MIN
 
 ROWS = 40_000
-SEEDS = range(3)
+SEEDS = seeds(3)
 
 
 @pytest.fixture(autouse=True)

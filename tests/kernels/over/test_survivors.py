@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from tests.examples import examples
 from verify.sizes import given_sizes
 from windowpane.errors import EvictionTimeError
 from windowpane.kernels import eviction as survivors
@@ -57,7 +58,7 @@ def one_by_one(evictor, times: list[int], firings: list[int], after: bool = Fals
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("block", [1, survivors.BLOCK.usual])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(rule=RULES, drawn=lists())
 def test_firings_see_what_evictors_leave(block, after, rule, drawn):
     evictor, columnar = rule

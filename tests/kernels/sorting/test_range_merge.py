@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windowpane as wp
+from tests.examples import examples
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, exploded, fold_groups, fold_ranges
 
@@ -25,7 +26,7 @@ def sequences(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int]]]:
     return values, [(min(pair), max(pair)) for pair in pairs]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(sequences())
 def test_each_range_is_folded_as_python_does(drawn):
     values, pairs = drawn
