@@ -10,14 +10,14 @@ from windowpane.sql import Session
 
 
 def check(queries: Sequence[str], declared: Iterable[str], rounds: Sequence[Sequence[str]]) -> None:
-    """Compare all queries after each round."""
+    """Compare all queries after each round: as views, and after the last one as queries, too."""
     with Session(":memory:") as session, duckdb.connect() as oracle:
         for statement in declared:
             session.run(statement)
             oracle.execute(statement)
         for number, query in enumerate(queries):
             session.run(f"CREATE MATERIALIZED VIEW mv{number} AS {query}")
-        for statements in rounds:
+        for left, statements in zip(reversed(range(len(rounds))), rounds, strict=True):
             for statement in statements:
                 session.run(statement)
                 oracle.execute(statement)
@@ -25,7 +25,8 @@ def check(queries: Sequence[str], declared: Iterable[str], rounds: Sequence[Sequ
             for number, query in enumerate(queries):
                 expected = _rows(oracle.execute(query).fetchall())
                 assert _rows(session.query(f"SELECT * FROM mv{number}").rows()) == expected, query
-                assert _rows(session.query(query).rows()) == expected, f"as a query: {query}"
+                if not left:
+                    assert _rows(session.query(query).rows()) == expected, f"as a query: {query}"
 
 
 def _rows(cells: Iterable[Sequence[object]]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import examples
 from windowpane.errors import InvalidValueError, SqlError
 from windowpane.sql import Session
 
@@ -74,7 +75,7 @@ def test_it_equals_the_model_through_random_changes(seed: int, tmp_path: Path) -
     session = Session(store)
     session.run("CREATE TABLE t (id int PRIMARY KEY, k int, at timestamp, a int, b int, f double precision, s varchar)")
     session.run(f"CREATE MATERIALIZED VIEW v AS {QUERY}; CREATE MATERIALIZED VIEW n AS SELECT k, count(*) AS c FROM v GROUP BY k")
-    for number in range(40):
+    for number in range(examples(480)):
         change = rng.random()
         if there and change < 0.25:
             deleted = rng.choice(list(there))
@@ -93,7 +94,7 @@ def test_it_equals_the_model_through_random_changes(seed: int, tmp_path: Path) -
             assert sorted_rows(session.query("SELECT * FROM v").rows()) == expected
             assert sorted_rows(session.query(QUERY).rows()) == expected
             assert sum(c for _, c in session.query("SELECT * FROM n").rows()) == len(expected)
-        if number == 20:
+        if number == 10:
             session.close()
             session = Session(store)
     session.close()
