@@ -68,6 +68,13 @@ def test_versions_are_compared_one_after_the_other(session: Session) -> None:
         session.run("CREATE TABLE u (k int PRIMARY KEY, j jsonb) ON CONFLICT OVERWRITE WITH VERSION COLUMN (j)")
 
 
+@pytest.mark.parametrize("columns", ["k jsonb PRIMARY KEY", "k int, j jsonb[], PRIMARY KEY (k, j)"])
+def test_jsonb_is_no_primary_key(session: Session, columns: str) -> None:
+    """``1`` and ``1.0`` are one value (PostgreSQL), and would be two rows."""
+    with pytest.raises(UnsupportedSqlError, match="a primary key of jsonb"):
+        session.run(f"CREATE TABLE t ({columns})")
+
+
 def _version(row: tuple[int, int | None, int | None]) -> int:
     return -1 if row[2] is None else row[2]
 

@@ -45,6 +45,9 @@ def table_info(statement: CreateTable, columns: tuple[StoredColumn, ...], text: 
     for name in (*statement.primary_key, *([statement.watermark.column] if statement.watermark else [])):
         if name not in names:
             raise text.name_error(None, f"table {statement.name!r} has no column {name!r}; it has {', '.join(names)}.")
+    for column in columns:
+        if column.name in statement.primary_key and innermost(column.type).name == "jsonb":
+            raise text.unsupported(None, f"a primary key of {column.type}", "Equal values differ in text: take a part of it.")
     key = statement.primary_key or (ROW_ID,)
     hidden = () if statement.primary_key else (StoredColumn(ROW_ID, BIGINT, hidden=True),)
     scope = Scope(tuple(Visible(statement.name, Column(column.name, column.name, column.type)) for column in columns))
