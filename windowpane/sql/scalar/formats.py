@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, local_time
 from windowpane.sql.expressions.types import DATE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
-from windowpane.sql.values.text_values import text_literal
+from windowpane.sql.values.text_values import offset_sql, text_literal
 
 _POSTGRES = {
     "YYYY": "%Y",
@@ -95,7 +95,7 @@ class TimeFormat:
 
 
 def _offset_sql(kind: str) -> str:
-    offset = "windowpane_offset(date_diff('minute', timezone('UTC', {1}), {0}), ':')"
+    offset = f"left({offset_sql('{0}', '{1}')}, 6)"
     parts = {"h": f"left({offset}, 3)", "m": f"right({offset}, 2)", "": f"replace({offset}, ':', '')"}
     return parts.get(kind, offset)
 

@@ -288,9 +288,10 @@ MACROS = (
         "windowpane_interval_months(i) / f, datepart('day', i) / f, windowpane_interval_micros(i) / f) END",
     ),
     _macro(
-        "offset(minutes, sign)",
-        "CASE WHEN minutes < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(minutes) // 60 AS VARCHAR), 2, '0') "
-        "|| sign || lpad(CAST(abs(minutes) % 60 AS VARCHAR), 2, '0')",
+        "offset(seconds)",  # of times that are older than time zones it has seconds
+        "CASE WHEN seconds < 0 THEN '-' ELSE '+' END || lpad(CAST(abs(seconds) // 3600 AS VARCHAR), 2, '0') || ':' "
+        "|| lpad(CAST(abs(seconds) // 60 % 60 AS VARCHAR), 2, '0') "
+        "|| CASE WHEN seconds % 60 = 0 THEN '' ELSE ':' || lpad(CAST(abs(seconds) % 60 AS VARCHAR), 2, '0') END",
     ),
     # An hour after a time that clocks show twice is an hour later: only months and days go by the calendar.
     _macro(

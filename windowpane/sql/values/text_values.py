@@ -107,8 +107,13 @@ def instant_of_text(sql: str) -> str:
 
 def instant_text(local: str, instant: str) -> str:
     """Return an instant as text: the local time and its offset, as RisingWave writes it, and the era behind them."""
-    offset = f"windowpane_offset(date_diff('minute', timezone('UTC', {instant}), {local}), ':')"
-    return era_last(f"CAST({local} AS VARCHAR) || {offset}")
+    finite = era_last(f"CAST({local} AS VARCHAR) || {offset_sql(local, instant)}")
+    return f"CASE WHEN isfinite({instant}) THEN {finite} ELSE CAST({instant} AS VARCHAR) END"
+
+
+def offset_sql(local: str, instant: str) -> str:
+    """Return how far a local time is ahead of UTC, as text."""
+    return f"windowpane_offset(date_diff('second', timezone('UTC', {instant}), {local}))"
 
 
 def era_last(sql: str) -> str:
