@@ -19,6 +19,8 @@ from windowpane.sql import Session
 
 COLUMNS = {"a": "numeric", "b": "numeric", "d": "numeric(12, 2)", "i": "int", "g": "bigint", "s": "smallint"}
 LITERALS = ("0", "1", "3", "7", "100", "0.5", "100.00", "0.001", "12345678901", "0.0000001", "99999999999999999999")
+QUOTED = ("'0.0049'", "' 1.005 '", "'-7'", "'12345.678901'")
+"""Literals whose type the other side decides; none of them has its decimal places."""
 SET_UP = f"""
 CREATE FUNCTION short(x numeric) RETURNS numeric LANGUAGE plpgsql AS $$ DECLARE y numeric; BEGIN
     FOR places IN REVERSE 28..0 LOOP
@@ -58,8 +60,10 @@ def _sample(rng: random.Random, depth: int, leaves: Sequence[str] = (*COLUMNS, *
         leaf = rng.choice(leaves)
         return Sample(leaf, leaf)
     one, other = _sample(rng, depth - 1, leaves), _sample(rng, rng.randint(0, depth - 1), leaves)
-    rounded = one.rounded or other.rounded
     kind = rng.choice(["+", "-", "*", "*", "/", "/", "/", "%", "whole", "places", "cast", "compare", "least"])
+    if kind in ("+", "-", "compare", "least") and rng.random() < 0.2:
+        one, other = Sample("d", "d"), Sample(*[rng.choice(QUOTED)] * 2)
+    rounded = one.rounded or other.rounded
     if kind == "/":
         ours, theirs = f"({one.ours} / {other.ours}::numeric)", f"over({one.theirs}, {other.theirs})"
         return Sample(ours, theirs, True)

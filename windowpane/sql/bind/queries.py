@@ -14,15 +14,15 @@ from windowpane.sql.bind.bound_query import BoundQuery, Tables, open_literals, o
 from windowpane.sql.bind.correlation import Inner
 from windowpane.sql.bind.joins import Joins, is_comma
 from windowpane.sql.bind.late_rows import STAMP, on_time
-from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
+from windowpane.sql.bind.scope import Ids, Scope, Visible
 from windowpane.sql.bind.select_plan import SelectPlan
 from windowpane.sql.bind.selects import SelectBinder
 from windowpane.sql.catalog.relations import Evaluator, PlainView, Relation, Schema
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, convert, settled
-from windowpane.sql.expressions.operators import by_value
-from windowpane.sql.expressions.types import INTEGER, UNKNOWN, VARCHAR, SqlType, common
+from windowpane.sql.expressions.expr import Expr, MismatchError, convert
+from windowpane.sql.expressions.operators import by_value, common_type
+from windowpane.sql.expressions.types import INTEGER, SqlType
 from windowpane.sql.nodes import Node, Order, Scan, Values
 from windowpane.sql.parse.frame_reader import constant_as
 from windowpane.sql.parse.positions import Text
@@ -304,7 +304,10 @@ class QueryBinder:
             raise self.text.syntax_error(tree, "a row of VALUES has no value.")
         if any(len(row) != width for row in rows):
             raise self.text.syntax_error(tree, "the rows of VALUES have different lengths.")
-        types = [self._common_type(tree, [row[index] for row in rows]) for index in range(width)]
+        try:
+            types = [common_type([row[index] for row in rows]) for index in range(width)]
+        except MismatchError as error:
+            raise self.text.type_error(tree, str(error)) from None
         columns = tuple(self.ids.column(f"column{index + 1}", kind) for index, kind in enumerate(types))
         number = self.ids.column("number", INTEGER)
         written = [
@@ -313,15 +316,6 @@ class QueryBinder:
         ]
         node = Values((*columns, number), (number.id,), True, {}, rows=tuple(written))
         return BoundQuery(node, columns)
-
-    def _common_type(self, tree: exp.Expr, values: Sequence[Expr]) -> SqlType:
-        kind = values[0].type
-        for value in values[1:]:
-            shared = common(kind, value.type)
-            if shared is None:
-                raise self.text.type_error(tree, f"{kind} and {value.type} have no common type. Cast one of them.")
-            kind = shared
-        return kind if kind.name != "unknown" else settled(values[0]).type
 
     def _set_operation(self, tree: exp.SetOperation, tables: Tables) -> BoundQuery:
         if not isinstance(tree.this, exp.Subquery) and any(tree.this.args.get(part) for part in ("order", "limit", "offset")):
@@ -332,7 +326,7 @@ class QueryBinder:
             raise self.text.syntax_error(tree, f"{tree.key.upper()} of {len(left.outputs)} and {len(right.outputs)} columns.")
         literals = (open_literals(tree.this), open_literals(tree.expression))
         types = [
-            self._set_type(tree, _type_of(one, literals[0].get(index)), _type_of(other, literals[1].get(index)))
+            self._set_type(tree, literals[0].get(index) or one.expr, literals[1].get(index) or other.expr)
             for index, (one, other) in enumerate(zip(left.outputs, right.outputs, strict=True))
         ]
         columns = tuple(self.ids.column(one.name, kind) for one, kind in zip(left.outputs, types, strict=True))
@@ -350,11 +344,12 @@ class QueryBinder:
             node = plan.set_operation(sides[0], sides[1], tree.key, columns)
         return self.ordered(BoundQuery(node, columns), tree)
 
-    def _set_type(self, tree: exp.Expr, one: SqlType, other: SqlType) -> SqlType:
-        shared = common(one, other)
-        if shared is None:
-            raise self.text.type_error(tree, f"{tree.key.upper()} types {one} and {other} cannot be matched. Cast one.")
-        return VARCHAR if shared == UNKNOWN else shared
+    def _set_type(self, tree: exp.Expr, one: Expr, other: Expr) -> SqlType:
+        try:
+            return common_type((one, other))
+        except MismatchError:
+            types = f"{one.type} and {other.type}"
+            raise self.text.type_error(tree, f"{tree.key.upper()} types {types} cannot be matched. Cast one.") from None
 
     def _with_types(self, tree: exp.Expr, bound: BoundQuery, types: Sequence[SqlType], literals: Mapping[int, Expr]) -> Node:
         """Return a side of a set operation with the types of its result; literals are read as these."""
@@ -410,10 +405,6 @@ def _is_join(tree: exp.Expr) -> bool:
     if isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
         return not tree.args.get("alias") and _is_join(tree.this)
     return isinstance(tree, exp.Table | exp.Subquery) and bool(tree.args.get("joins"))
-
-
-def _type_of(column: Column, literal: Expr | None) -> SqlType:
-    return column.type if literal is None else literal.type
 
 
 class _Fixed(exp.Expr):

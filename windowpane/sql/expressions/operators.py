@@ -34,6 +34,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.expressions.written import has_spellings, in_one_spelling
 from windowpane.sql.numerics.arithmetic import comparable
 from windowpane.sql.numerics.arithmetic import computed as arithmetic_of_numerics
+from windowpane.sql.numerics.conversions import literal_type
 from windowpane.sql.numerics.functions import power as numeric_power
 from windowpane.sql.numerics.functions import takes_numerics
 from windowpane.sql.values import zone
@@ -49,29 +50,42 @@ _NAMED = {"+": "add", "-": "subtract", "*": "multiply"}
 
 def same_type(*operands: Expr) -> tuple[Expr, ...]:
     """Return operands converted to their common type."""
-    kind = _common(operands)
+    kind = common_type(operands)
     return tuple(convert(operand, kind) for operand in operands)
 
 
 def comparables(*operands: Expr) -> tuple[Expr, ...]:
     """Return operands converted to their common type for a comparison, where none of them is too large."""
-    kind = _common(operands, comparison_type)
+    kind = common_type(operands, comparison_type)
     return tuple(comparable(operand, kind) if kind.name == "numeric" else convert(operand, kind) for operand in operands)
 
 
-def _common(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], SqlType | None] = common) -> SqlType:
-    kind = UNKNOWN
-    for operand in operands:
-        shared = shared_type(kind, operand.type)
-        if shared is None:
-            raise MismatchError(f"{kind} and {operand.type} have no common type. Cast one of them.")
-        kind = shared
+def common_type(operands: Sequence[Expr], shared_type: Callable[[SqlType, SqlType], SqlType | None] = common) -> SqlType:
+    """Return the type that operands have in common; a literal that becomes a numeric keeps all its places (PostgreSQL)."""
+    kind = _shared([operand.type for operand in operands], shared_type)
+    if kind.name == "numeric":
+        return _shared([kind, *(_literal_numeric(each, kind) for each in operands if each.type == UNKNOWN)], shared_type)
     return VARCHAR if kind == UNKNOWN else kind
+
+
+def _shared(types: Sequence[SqlType], shared_type: Callable[[SqlType, SqlType], SqlType | None]) -> SqlType:
+    kind = UNKNOWN
+    for each in types:
+        shared = shared_type(kind, each)
+        if shared is None:
+            raise MismatchError(f"{kind} and {each} have no common type. Cast one of them.")
+        kind = shared
+    return kind
+
+
+def _literal_numeric(operand: Expr, other: SqlType) -> SqlType:
+    """Return the numeric that a literal of open type is beside another one."""
+    return (None if operand.literal is None else literal_type(operand.literal)) or other
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:
     try:
-        _common((left, right), comparison_type)
+        common_type((left, right), comparison_type)
     except MismatchError:
         raise MismatchError(f"operator does not exist: {left.type} {operator} {right.type}. Cast one side.") from None
     one, other = comparables(left, right)
@@ -146,13 +160,15 @@ def arithmetic(operator: str, left: Expr, right: Expr) -> Expr:
 def _settle_operands(operator: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """A literal of open type takes the type of the other side; beside a time it is an interval."""
     if left.type == UNKNOWN:
-        return convert(left, _partner(operator, right.type, is_left=True)), right
+        return convert(left, _partner(operator, left, right.type, is_left=True)), right
     if right.type == UNKNOWN:
-        return left, convert(right, _partner(operator, left.type, is_left=False))
+        return left, convert(right, _partner(operator, right, left.type, is_left=False))
     return left, right
 
 
-def _partner(operator: str, other: SqlType, *, is_left: bool) -> SqlType:
+def _partner(operator: str, literal: Expr, other: SqlType, *, is_left: bool) -> SqlType:
+    if other.name == "numeric":
+        return _literal_numeric(literal, other)
     if is_instant(other) and operator == "+":
         return INTERVAL
     if is_instant(other) and operator == "-":
@@ -316,10 +332,10 @@ def of_one_element_type(value: Expr, *elements: Expr) -> tuple[Expr, ...]:
     """Return an array and elements for it as the type that all of them convert to: beside 1.5 an array of integers is numeric."""
     kind = element_type(value)
     for element in elements:
-        shared = common(kind, element.type)
-        if shared is None:
-            raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.")
-        kind = shared
+        try:
+            kind = common_type((Expr.parameter("element", kind), element))
+        except MismatchError:
+            raise MismatchError(f"{value.type} takes no element of type {element.type}. Cast one of them.") from None
     return convert(value, array_of(kind)), *(convert(element, kind) for element in elements)
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from windowpane.errors import InvalidFrameError
 from windowpane.sql.expressions.expr import Expr, MismatchError, convert
 from windowpane.sql.expressions.types import INTERVAL, TIMESTAMPTZ, UNKNOWN, SqlType, is_exact, is_float, is_instant, is_integer
+from windowpane.sql.numerics.conversions import literal_type
 from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.values import zone
@@ -86,6 +87,7 @@ def _range_offset(value: exp.Expr, order_types: list[SqlType], text: Text, evalu
         found = evaluate(value, kind)
     elif is_exact(kind):
         found = evaluate(value, None)
+        found = evaluate(value, literal_type(found) or kind) if isinstance(found, str) else found
         found = _at_scale(found, kind.scale, is_least) if isinstance(found, Decimal) else evaluate(value, kind)
         found = None if found is None else Decimal(found)
     elif is_float(kind):

@@ -12,9 +12,9 @@ from windowpane.sql.bind.build_plan import Computed, over
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Primitive, distinct_arguments
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted, settled
-from windowpane.sql.expressions.operators import by_value, combined, partition_value, sortable
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType, common, is_integer
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, counted, settled
+from windowpane.sql.expressions.operators import by_value, combined, partition_value, same_type, sortable
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, SqlType, is_integer
 from windowpane.sql.nodes import Node, Order
 from windowpane.sql.parse.dialect import SESSION_GAP
 from windowpane.sql.parse.frame_reader import Evaluate, read_frame
@@ -280,10 +280,7 @@ class _Call:
         value = settled(binder.bind(self.arguments[0]))
         default = binder.bind(self.arguments[2]) if len(self.arguments) > 2 else None
         if default is not None:
-            kind = value.type if default.type == UNKNOWN else common(value.type, default.type)
-            if kind is None:
-                raise MismatchError(f"its default is of type {default.type}, the values are {value.type}. Cast one of them.")
-            value, default = convert(value, kind), convert(default, kind)
+            value, default = same_type(value, default)
         if len(self.arguments) > 1 and binder.bind(self.arguments[1]).columns:
             return self._at(calls, binder, value, default, register)
         offset = self._constant(calls, binder, 1)
