@@ -201,8 +201,20 @@ def ended(spark: Any, folder: Path) -> dict[str, Any]:
 
 
 def refused(spark: Any, folder: Path) -> dict[str, Any]:
-    """Try a second watermark behind results, and a writer of changes that nobody tells its query."""
-    said, sums = {}, windowed_stream(spark, folder).aggregate(s=wp.sum("v")).df
+    """Try a second watermark behind results, unions of two kinds of times, and a writer whose query nobody tells it."""
+    said, sums = dict[str, Any](), windowed_stream(spark, folder).aggregate(s=wp.sum("v")).df
+    events = Feed(folder / "in").stream(spark)
+    ends = sums.select("k", F.col("window_end").alias("t"), F.col("s").alias("v"))
+    mixed = events.withWatermark("t", "0 seconds").union(ends).withColumnRenamed("t", "at")
+    try:
+        wp.stream(mixed.where("v > 0"), "at")
+    except InvalidSpecError as error:
+        said["mixed"] = str(error)
+    over = [wp.over(events, "t", 0, key=("k", "t"), name=each).partition_by("k").order_by("t") for each in ("back", "ahead")]
+    frames = (wp.count().rows(-1, 0), wp.count().range(0, "15 seconds"))
+    back, ahead = (each.select("k", "t", n=frame).emit_on_window_close().df for each, frame in zip(over, frames, strict=True))
+    unions = (back.unionByName(ahead), ahead.union(back).select("k", F.col("t").alias("t")))
+    said["delays"] = [wp.stream(union, "t").source.delay for union in unions]
     try:
         wp.stream(sums, "window_start", watermark=0).key_by("k").window(TEN).aggregate(n=wp.count())
     except InvalidSpecError as error:

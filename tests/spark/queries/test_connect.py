@@ -100,4 +100,6 @@ def test_a_stream_that_ends_and_the_latest_of_its_results(tmp_path: Path) -> Non
 def test_what_would_wait_for_ever_and_a_writer_without_a_query_are_refused(tmp_path: Path) -> None:
     said = said_by("refused", tmp_path)
     assert "nothing would ever be emitted" in said["second"]
+    assert "one meaning before the union" in said["mixed"]
+    assert said["delays"] == [15_000_000, 15_000_000]
     assert "does not know its query on Spark Connect" in said["writer"]

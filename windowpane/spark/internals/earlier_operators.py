@@ -9,10 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
-from windowpane.spark.internals.plan_trees import UNREADABLE, PlanNode, connect_below, connect_nodes, listed
+from pyspark.errors import PySparkException
+
+from windowpane.spark.internals.plan_trees import (
+    UNREADABLE,
+    PlanNode,
+    connect_below,
+    connect_nodes,
+    connect_parts,
+    listed,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,8 +106,10 @@ def united(dataframe: DataFrame, name: str) -> list[Mapping[str, object]]:
     Nothing where it comes from none. What an operator unites below, as a join its two sides, does not count.
     """
     try:
-        plan = dataframe._jdf.queryExecution().analyzed() if hasattr(dataframe, "_jdf") else None
-        if plan is None or _UNION not in plan.toString():
+        if not hasattr(dataframe, "_jdf"):
+            return _united_on_connect(dataframe, name)
+        plan = dataframe._jdf.queryExecution().analyzed()
+        if _UNION not in plan.toString():
             return []
         return [json.loads(found) for found in _united(plan, listed(plan.output())[dataframe.columns.index(name)])]
     except UNREADABLE:
@@ -118,6 +130,15 @@ def _united(plan: PlanNode, column: PlanNode) -> list[str]:
             return []  # which is computed
     child = next((each for each in below if any(column.exprId() == one.exprId() for one in listed(each.output()))), None)
     return [] if child is None else _united(child, column)
+
+
+def _united_on_connect(dataframe: DataFrame, name: str) -> list[Mapping[str, object]]:
+    """Return the same as the server says it of each part alone; a part that lacks the column has nothing to say."""
+    parts, found = connect_parts(dataframe, _FUNCTIONS), list[Mapping[str, object]]()
+    for part in parts if len(parts) > 1 else ():
+        with suppress(PySparkException):
+            found.append(part.schema[name].metadata)
+    return found
 
 
 def _has_state(named: tuple[str, PlanNode]) -> bool:

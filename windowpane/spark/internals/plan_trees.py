@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -135,7 +136,51 @@ def connect_nodes(plan: PlanNode) -> list[PlanNode]:
     return found
 
 
+_BELOW = ("_child", "left", "right", "other", "_other")
+"""The attributes in which a plan of Spark Connect has those below it; a join has its left one in two."""
+
+
 def connect_below(plan: PlanNode) -> list[PlanNode]:
     """Return the plans right below one of Spark Connect, of a join and a union both."""
-    below = (getattr(plan, name, None) for name in ("_child", "left", "right", "other", "_other"))
+    below = (getattr(plan, name, None) for name in _BELOW)
     return list({id(each): each for each in below if each is not None}.values())
+
+
+def connect_parts(frame: DataFrame, stops: tuple[str, ...]) -> list[DataFrame]:
+    """Return a DataFrame of Spark Connect with each part alone of the unions that it is made of; itself where there is none.
+
+    Args:
+        frame: the DataFrame.
+        stops: how the names of nodes begin below which no union is looked for.
+    """
+
+    def parts(plan: PlanNode) -> list[PlanNode]:
+        if type(plan).__name__ == "SetOperation" and plan.set_op == "union":
+            return [_as_union(plan, each) for part in connect_below(plan) for each in parts(part)]
+        found = []
+        for below in [] if type(plan).__name__.startswith(stops) else connect_below(plan):
+            several = parts(below)
+            found += [_with(plan, below, each) for each in several if len(several) > 1]
+        return found or [plan]
+
+    def _as_union(union: PlanNode, part: PlanNode) -> PlanNode:
+        """Return a part with the names of a union, known as it is to columns that were taken from it."""
+        from pyspark.sql.connect.plan import ToDF
+
+        named = copy(part) if union.by_name else ToDF(part, of_plan(union).columns)
+        vars(named).update({name: number for name, number in vars(union).items() if name.endswith("plan_id")})
+        return named
+
+    def of_plan(plan: PlanNode) -> DataFrame:
+        return type(frame)(plan, frame.sparkSession)
+
+    return [of_plan(each) for each in parts(frame._plan)]
+
+
+def _with(plan: PlanNode, below: PlanNode, other: PlanNode) -> PlanNode:
+    """Return a plan of Spark Connect with another one in the place of one below it."""
+    changed = copy(plan)
+    for name in _BELOW:
+        if getattr(plan, name, None) is below:
+            setattr(changed, name, other)
+    return changed
