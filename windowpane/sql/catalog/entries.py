@@ -10,7 +10,7 @@ from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.relations import PlainView, Relation
 from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
 from windowpane.sql.expressions.expr import Expr, quoted
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import SqlType, is_float, is_instant
 from windowpane.sql.nodes import Node
 from windowpane.sql.streaming.job import Job
 from windowpane.sql.values.intervals import length
@@ -60,6 +60,12 @@ class TableWatermark:
     column: str
     type: SqlType
     value: Expr
+
+    @property
+    def reached(self) -> str:
+        """The watermark that rows make, as SQL over them: a row at infinity makes no other one late."""
+        has_infinity = is_instant(self.type) or is_float(self.type)
+        return f"max({self.value.sql})" + f" FILTER (WHERE isfinite({self.value.sql}))" * has_infinity
 
     @property
     def delay(self) -> int | None:

@@ -252,11 +252,10 @@ class TableWriter:
         held = self._clock.get(name)
         taken = info.on_time(rows, held)
         kept = rows if taken == rows else self._storage.temporary(f"FROM {taken}")
-        highest = f"max({info.watermark.value.sql})"
-        reached = highest if held is None else f"greatest({highest}, {held})"
+        reached = info.watermark.reached if held is None else f"greatest({info.watermark.reached}, {held})"
         ((risen, dropped),) = self._storage.run(f"SELECT CAST({reached} AS VARCHAR), {info.late(held)} FROM {rows}")
         if has_splits:
-            latest = f"SELECT {quoted(SPLIT)}, max(epoch_us({info.watermark.value.sql})) FROM {rows} GROUP BY ALL"
+            latest = f"SELECT {quoted(SPLIT)}, epoch_us({info.watermark.reached}) FROM {rows} GROUP BY ALL"
             reached_by = {split: time for split, time in self._storage.run(latest) if time is not None}
             self._clock.advance(name, reached_by, idleness(info.options), info.watermark.type)
         else:
