@@ -121,7 +121,7 @@ def test_few_rows_take_the_ways_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     counted(grouped_fold, "coded_groups")
     counted(coded_groups, "_numbered")
     counted(HashPages, "_parts")
-    seeds = {*range(10_000, 10_000 + examples(160)), 10_342}  # that one numbers codes
+    seeds = {*range(10_000, 10_000 + examples(200)), 10_342}  # that one numbers codes
     assert not [each.differences for each in map(windowed.run, seeds) if each.differences]
     assert min(taken[name] for name in ("coded_groups", "_numbered", "_parts")) > 3
 

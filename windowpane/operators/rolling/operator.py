@@ -92,8 +92,7 @@ class RollingOperator:
 
     def take_over(self, places: Sequence[int | None], now: int) -> None:
         """Read what another program has left of each key: for each feature its number in that program, ``None`` if it is new."""
-        timers = list(self.timers)
-        for timer in timers:
+        for timer in list(self.timers):
             self.state.set_current_key(timer.key, timer.key_bytes)
             last, shown = self.state.get(None, "last"), self.state.get(None, "shown")
             if last is not None:

@@ -25,11 +25,11 @@ from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_o
 from windowpane.planning.rolling_programs import explain, planned
 from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock
-from windowpane.spark.building.outputs import Output, time_marks
+from windowpane.spark.building.outputs import Output, time_mark
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.settling import settled
 from windowpane.spark.session.settings import watermark_policy
-from windowpane.spark.sources.source import PASSED_ON, ROW_TIME, Source
+from windowpane.spark.sources.source import ROW_TIME, Source
 from windowpane.spark.stages.project import Projection, quoted, refuse_compared_collations, refuse_key_collations
 from windowpane.spark.stages.types import arrow_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates.results import Results, checked, texts
@@ -172,8 +172,7 @@ def build_point_in_time(
 def _marks(source: Source, spec: RollingSpec) -> dict[str, Mapping[str, object]]:
     """Return the mark of the instant of features that come out as the watermark passes it; it is no end of a window."""
     is_in_order = spec.emit in (RollingEmit.EACH, RollingEmit.TICK) and not spec.corrects
-    marks = time_marks(source, ((AS_OF, Name(AS_OF)),), 0 if is_in_order else None, AS_OF)
-    return {name: {**mark, PASSED_ON: ROW_TIME} if PASSED_ON in mark else mark for name, mark in marks.items()}
+    return {AS_OF: time_mark(source, ROW_TIME, 0)} if is_in_order and source.has_watermark else {}
 
 
 def _selected(request: RollingRequest, there: pa.Schema) -> Results | None:

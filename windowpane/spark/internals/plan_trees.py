@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from py4j.protocol import Py4JError
@@ -153,28 +154,28 @@ def connect_parts(frame: DataFrame, stops: tuple[str, ...]) -> list[DataFrame]:
         frame: the DataFrame.
         stops: how the names of nodes begin below which no union is looked for.
     """
+    from pyspark.sql.connect.plan import ToDF
 
     def parts(plan: PlanNode) -> list[PlanNode]:
         if type(plan).__name__ == "SetOperation" and plan.set_op == "union":
-            return [_as_union(plan, each) for part in connect_below(plan) for each in parts(part)]
+            as_names = copy if plan.by_name else partial(ToDF, cols=of_plan(plan).columns)
+            return [_known_as(plan, as_names(each)) for part in connect_below(plan) for each in parts(part)]
         found = []
         for below in [] if type(plan).__name__.startswith(stops) else connect_below(plan):
             several = parts(below)
             found += [_with(plan, below, each) for each in several if len(several) > 1]
         return found or [plan]
 
-    def _as_union(union: PlanNode, part: PlanNode) -> PlanNode:
-        """Return a part with the names of a union, known as it is to columns that were taken from it."""
-        from pyspark.sql.connect.plan import ToDF
-
-        named = copy(part) if union.by_name else ToDF(part, of_plan(union).columns)
-        vars(named).update({name: number for name, number in vars(union).items() if name.endswith("plan_id")})
-        return named
-
     def of_plan(plan: PlanNode) -> DataFrame:
         return type(frame)(plan, frame.sparkSession)
 
     return [of_plan(each) for each in parts(frame._plan)]
+
+
+def _known_as(union: PlanNode, part: PlanNode) -> PlanNode:
+    """Return a part that stands for a union to columns that were taken from it; it is changed."""
+    part.__dict__.update({name: number for name, number in vars(union).items() if name.endswith("plan_id")})
+    return part
 
 
 def _with(plan: PlanNode, below: PlanNode, other: PlanNode) -> PlanNode:

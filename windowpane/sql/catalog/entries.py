@@ -63,9 +63,18 @@ class TableWatermark:
 
     @property
     def reached(self) -> str:
-        """The watermark that rows make, as SQL over them: a row at infinity makes no other one late."""
+        """The watermark that rows make, as SQL over them."""
+        return self._latest(self.value.sql)
+
+    @property
+    def latest(self) -> str:
+        """The latest value of its column, as SQL over rows."""
+        return self._latest(quoted(self.column))
+
+    def _latest(self, sql: str) -> str:
+        """Return the largest of values, as SQL: a row at infinity makes no other one late."""
         has_infinity = is_instant(self.type) or is_float(self.type)
-        return f"max({self.value.sql})" + f" FILTER (WHERE isfinite({self.value.sql}))" * has_infinity
+        return f"max({sql})" + f" FILTER (WHERE isfinite({sql}))" * has_infinity
 
     @property
     def delay(self) -> int | None:

@@ -250,9 +250,7 @@ class SourceRows:
         check_nulls(storage, source, self.table.relation)
         if held is None:
             return Taken(self._made(arrived, made, source), None, None, 0, arrived.num_rows)
-        time = quoted(held.column)
-        latest_sql = f"epoch_us(max({time}) FILTER (WHERE isfinite({time})))"
-        seen = f"SELECT epoch_us({held.reached}), {latest_sql}, {self.table.late(limit)} FROM {source}"
+        seen = f"SELECT epoch_us({held.reached}), epoch_us({held.latest}), {self.table.late(limit)} FROM {source}"
         ((reached, latest, number),) = storage.run(seen)
         kept = self.table.on_time(source, limit) if number or self.table.keeps_late_rows else source
         return Taken(self._made(arrived, made, kept), reached, latest, int(number), arrived.num_rows)
