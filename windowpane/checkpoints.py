@@ -6,8 +6,12 @@ A place may be on an object store, ``s3://``, ``gs://`` or ``abfss://``, from wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from windowpane.arrays import Unsigned
 from windowpane.arrays.values import Value
 from windowpane.errors import SparkGoneError
 
@@ -57,7 +61,7 @@ def verify(checkpoint: str, *, spark: SparkSession | None = None) -> list[str]:
     from windowpane.spark.queries import moving
 
     with SparkGoneError.instead(), moving.here(_session(spark), checkpoint) as (place, _):
-        return moving.verify(_session(spark), place)
+        return moving.verify(_session(spark), place, _places_of_nodes)
 
 
 def rescale(old: str, new: str, buckets: int, *, spark: SparkSession | None = None) -> None:
@@ -85,7 +89,7 @@ def rescale(old: str, new: str, buckets: int, *, spark: SparkSession | None = No
     from windowpane.spark.queries import moving
 
     with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
-        moving.rescale(_session(spark), was, now, buckets)
+        moving.rescale(_session(spark), was, now, buckets, _places_of_nodes)
 
 
 def forget(old: str, new: str, *key: Value, spark: SparkSession | None = None) -> None:
@@ -110,7 +114,14 @@ def forget(old: str, new: str, *key: Value, spark: SparkSession | None = None) -
     from windowpane.spark.queries import moving
 
     with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
-        moving.forget(_session(spark), was, now, key)
+        moving.forget(_session(spark), was, now, key, _places_of_nodes)
+
+
+def _places_of_nodes(rows: pa.Table, spread: Mapping[str, Any]) -> Unsigned:
+    """Return where rows of nodes of SQL belong: all of SQL is loaded on tasks that have some, and nowhere else."""
+    from windowpane.sql.on_spark.places import places_of
+
+    return places_of(rows, spread)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

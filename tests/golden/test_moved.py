@@ -17,7 +17,7 @@ from tests.golden.checkpoints import FOLDER, extract
 from windowpane.inspect.buckets import Bucket, buckets_of
 from windowpane.inspect.checkpoints import BucketBlobs, Checkpoint
 from windowpane.inspect.inspection import Inspection
-from windowpane.planning.rescaling import problems, rescaled
+from windowpane.planning.rescaling.buckets import problems, rescaled
 from windowpane.state.memory import MemoryBlobStore
 
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))

@@ -24,15 +24,18 @@ import pytest
 
 from windowpane.engines.program import MAIN
 from windowpane.engines.protocol import Clock
+from windowpane.planning.rescaling.buckets import problems, rescaled
 from windowpane.spark.queries import batch_query, staged
 from windowpane.spark.sources import arrow_rows, connectors
 from windowpane.spark.stages.blobs import unpack
+from windowpane.spark.stages.buckets import bucket_ids
 from windowpane.spark.stages.wire import Wire
 from windowpane.sql import Session
 from windowpane.sql.on_spark import spark_runner, view_batches, view_streams
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.ingest import Ingest
 from windowpane.sql.on_spark.pending_changes import PendingChanges
+from windowpane.sql.on_spark.places import places_of
 from windowpane.sql.on_spark.programs.groups_below import SpreadPlan
 from windowpane.sql.on_spark.queries import ViewQueries
 from windowpane.sql.on_spark.stages import STAGE
@@ -115,6 +118,7 @@ class InProcess:
     def __post_init__(self) -> None:
         self.stores: defaultdict[tuple[int, int], MemoryBlobStore] = defaultdict(MemoryBlobStore)
         self.taken: set[str] = set()
+        self.buckets = BUCKETS
 
     def batches(self) -> Iterator[dict[int, list[list[pa.RecordBatch]]]]:
         """Yield what is new at each entry, batch by batch, by the number of the entry."""
@@ -157,7 +161,7 @@ class InProcess:
         for inlets in stage.arriving:
             inputs = [(inlet.rows, inlet.input) for inlet in inlets]
             for task, come in self._arriving(inlets[0], batch, made, exchange):
-                for spread in staged.Spread(inputs, stage.hash, BUCKETS, come)(iter(task)):
+                for spread in staged.Spread(inputs, stage.hash, self.buckets, come)(iter(task)):
                     for bucket, blob in zip(*spread.columns, strict=True):
                         buckets[bucket.as_py()].append(unpack(blob.as_py()))
         parts = []
@@ -174,6 +178,18 @@ class Checkpoint:
     stores: defaultdict[tuple[int, int], MemoryBlobStore] = field(default_factory=lambda: defaultdict(MemoryBlobStore))
     taken: set[str] = field(default_factory=set)
     number: int = 0
+    buckets: int = BUCKETS
+
+    def rescale(self, count: int) -> None:
+        """Spread the state of all stages over so many buckets."""
+        stores: defaultdict[tuple[int, int], MemoryBlobStore] = defaultdict(MemoryBlobStore)
+        for stage in sorted({stage for stage, _ in self.stores}):
+            old = [self.stores[stage, bucket] for bucket in bucket_ids(self.buckets)]
+            new = rescaled(old, count, places_of=places_of)
+            for number, (bucket, store) in enumerate(zip(bucket_ids(count), new, strict=True)):
+                assert (found := problems(store, number, count, places_of)) == [], found
+                stores[stage, bucket] = store
+        self.stores, self.buckets = stores, count
 
 
 CHECKPOINTS: defaultdict[str, Checkpoint] = defaultdict(Checkpoint)
@@ -218,7 +234,7 @@ class Queries(ViewQueries):
     def _finish_view(self, held: Checkpoint, flow: InProcess, writer: LogWriter, take: Callable[[], None]) -> None:
         """Run batches; one that fails leaves the checkpoint as it was, and is run again. A server commits before it is taken."""
         while True:
-            flow.stores, flow.taken = deepcopy(held.stores), set(held.taken)
+            flow.stores, flow.taken, flow.buckets = deepcopy(held.stores), set(held.taken), held.buckets
             batch = next(flow.batches(), None)
             if batch is None:
                 return

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from verify.fuzz import rescaling
-from windowpane.planning.rescaling import rescaled
+from windowpane.planning.rescaling.buckets import rescaled
 from windowpane.state.memory import MemoryBlobStore
 
 

@@ -16,7 +16,7 @@ from windowpane.engines.protocol import BucketOutput, Clock
 from windowpane.hidden_columns import TIME
 from windowpane.planning.changing import Held
 from windowpane.planning.engines import make_engine
-from windowpane.planning.rescaling import rescaled
+from windowpane.planning.rescaling.buckets import rescaled
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 

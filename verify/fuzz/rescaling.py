@@ -40,7 +40,7 @@ from windowpane.planning.description.programs import (
     of_settling,
 )
 from windowpane.planning.engines import make_engine
-from windowpane.planning.rescaling import problems, rescaled
+from windowpane.planning.rescaling.buckets import problems, rescaled
 from windowpane.state.memory import MemoryBlobStore
 
 COUNTS = (2, 5, 1, 3)

@@ -27,7 +27,7 @@ from windowpane.inspect.buckets import Bucket, buckets_of, headers_of
 from windowpane.inspect.change_logs import ChangeLog
 from windowpane.inspect.holders import Committed
 from windowpane.inspect.sorted_tables import SortedTable
-from windowpane.state.listing import KEPT
+from windowpane.state.listing import nodes_in
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
@@ -126,7 +126,7 @@ class Checkpoint:
         for blobs in self.buckets(operator, batch):
             blobs.open()
             found = list(buckets_of(operator, blobs.number, blobs))
-            if not found and any(blobs.get(name) is not None for name in (KEPT, f"0.{KEPT}")):
+            if not found and nodes_in(blobs):
                 from windowpane.inspect.nodes import buckets_of_nodes  # with all of SQL, which programs do not need
 
                 found = list(buckets_of_nodes(operator, blobs.number, blobs))

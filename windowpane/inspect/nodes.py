@@ -27,7 +27,7 @@ from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import same
 from windowpane.sql.streaming.kept import REACHED, KeptTable
 from windowpane.state.blob_store import Below, BlobStore
-from windowpane.state.listing import KEPT, Listed, hash_pages, listed, read_kept
+from windowpane.state.listing import Listed, hash_pages, listed, nodes_in
 from windowpane.windowing.times import MAX
 
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 and 9999
@@ -98,15 +98,9 @@ class NodeState:
 
 def buckets_of_nodes(operator: int, number: int, store: BlobStore) -> Iterator[Bucket]:
     """Yield what each node of SQL keeps in a bucket; nothing where it is of no node."""
-    blob = store.get(KEPT)
-    if blob is not None:
-        yield node_bucket(operator, number, read_kept(blob), store, InPages(store))
-        return
-    place = 0
-    while (blob := store.get(f"{place}.{KEPT}")) is not None:
-        own = Below(store, f"{place}.")
-        yield node_bucket(operator, number, read_kept(blob), own, InPages(own), f"node {place}, ")
-        place += 1
+    for prefix, kept in nodes_in(store).items():
+        own = Below(store, prefix)
+        yield node_bucket(operator, number, kept, own, InPages(own), prefix and f"node {prefix.removesuffix('.')}, ")
 
 
 def node_bucket(operator: int, number: int, kept: dict[str, Any], store: BlobStore, rows: KeptRows, named: str = "") -> Bucket:

@@ -1,7 +1,7 @@
 """What a structure of blobs says of itself, from its index alone: for people who look at state.
 
-Rows of nodes of SQL have a blob beside them, which says what they are. Who may mutate: the engine of the node, once a batch,
-where it differs. Recovery: nothing else reads it.
+Rows of nodes of SQL have a blob beside them, which says what they are, and by what they are spread over buckets. Who may mutate:
+the engine of the node, once a batch, where it differs. Recovery: no batch reads it.
 """
 
 from __future__ import annotations
@@ -59,6 +59,17 @@ def hash_pages(store: BlobStore, name: str) -> HashPages:
 def kept_blob(kept: Mapping[str, Any]) -> bytes:
     """Return what a node of SQL keeps as a blob."""
     return frame(_KIND, json.dumps(kept).encode())
+
+
+def nodes_in(store: BlobStore) -> dict[str, dict[str, Any]]:
+    """Return what each node of SQL in a bucket keeps, by what the names of its blobs begin with; nothing where there is none."""
+    blob = store.get(KEPT)
+    if blob is not None:
+        return {"": read_kept(blob)}
+    found: dict[str, dict[str, Any]] = {}
+    while (blob := store.get(f"{len(found)}.{KEPT}")) is not None:
+        found[f"{len(found)}."] = read_kept(blob)
+    return found
 
 
 def read_kept(blob: bytes) -> dict[str, Any]:

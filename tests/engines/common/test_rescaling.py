@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
-from verify.fuzz.over_parts.inputs import random_trial
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import UnmovableStateError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.engines import make_engine, with_engine
-from windowpane.planning.rescaling import holds, problems, rescaled
-from windowpane.state.codec import frame
+from windowpane.planning.engines import make_engine
+from windowpane.planning.rescaling.buckets import holds, problems, rescaled
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 
@@ -82,7 +78,7 @@ def test_keys_in_a_wrong_bucket_and_damaged_blobs_are_named() -> None:
     assert said.startswith("blob 'p.0': ")
 
 
-def test_rows_of_all_keys_together_and_nodes_of_sql_are_refused() -> None:
+def test_rows_of_all_keys_together_have_none_to_forget_and_are_in_the_first_bucket() -> None:
     program = program_of(assigner=ASSIGNERS["slices"], aggregates={"n": wp.count()}, keyed=False)
     store = MemoryBlobStore()
     rows = pa.table({"k": ["JFK"], "v": [1], TIME: [1], PARTITION: [0], POSITION: [0]})
@@ -90,16 +86,6 @@ def test_rows_of_all_keys_together_and_nodes_of_sql_are_refused() -> None:
     with pytest.raises(UnmovableStateError, match="rows of all keys together"):
         rescaled([store], 1, ("JFK",))
     assert [len(each.keys()) > 1 for each in rescaled([store], 3)] == [True, False, False]
-    nodes = MemoryBlobStore()
-    over = replace(random_trial(1).program, description={})  # as nodes of OVER have it
-    make_engine(replace(over, engine=with_engine(over).engine)).run(nodes, [random_trial(1).batches[0].rows], Clock(MIN, 0))
-    for store in (MemoryBlobStore(), nodes):
-        store.put("0", frame("hash-pages-page", b"a table"))
-        assert problems(store, 0, 2) == []
-        with pytest.raises(UnmovableStateError, match="nodes of a SQL view"):
-            rescaled([store], 2)
-        with pytest.raises(UnmovableStateError, match="nodes of a SQL view"):
-            holds(store, ("JFK",))
 
 
 def test_what_buckets_have_counted_is_counted_once_and_a_key_that_is_forgotten_is_no_example() -> None:

@@ -115,14 +115,22 @@ def test_a_key_is_taken_out_of_a_checkpoint(spark: Any, tmp_path: Path, name: st
 
 
 @pytest.mark.slow
-def test_checkpoints_of_views_are_verified_and_copied_and_what_cannot_be_moved_is_said(spark: Any, tmp_path: Path) -> None:
+def test_checkpoints_of_views_are_verified_copied_and_rescaled_and_their_views_go_on(spark: Any, tmp_path: Path) -> None:
+    """The new checkpoint is written into the place of the old one, of which there is a copy."""
     stores_on_spark.unpack(tmp_path)
     checkpoints = sorted((tmp_path / f"{stores_on_spark.STORE}.streams").glob("*/checkpoint"))
     assert checkpoints
+    status, words = said("forget", checkpoints[0], tmp_path / "less", "--key", "1")
+    assert (status, "Delete the rows where the view has them from" in words) == (1, True), words
     for number, checkpoint in enumerate(checkpoints):
+        copied = tmp_path / f"copied-{number}"
         assert said("verify", checkpoint) == (0, ""), checkpoint
-        assert said("copy", checkpoint, tmp_path / f"copied-{number}", "--same-query") == (0, "")
-        assert said("verify", tmp_path / f"copied-{number}") == (0, "")
-    for command in (("rescale", "--buckets", 3), ("forget", "--key", "1")):
-        status, words = said(command[0], checkpoints[0], tmp_path / "new", *command[1:])
-        assert (status, "its state is of nodes of a SQL view" in words) == (1, True), words
+        assert said("copy", checkpoint, copied, "--same-query") == (0, "")
+        checkpoint.rename(tmp_path / f"old-{number}")
+        assert said("rescale", copied, checkpoint, "--buckets", 3) == (0, ""), checkpoint
+        assert said("verify", checkpoint) == (0, ""), checkpoint
+    golden = json.loads(stores_on_spark.RESULTS.read_text())
+    first, later = golden["batches"][: stores_on_spark.SPLIT], golden["batches"][stores_on_spark.SPLIT :]
+    for number, rows in enumerate(first):
+        stores_on_spark.add(tmp_path, number, rows)
+    assert stores_on_spark.run(spark, tmp_path, dict(enumerate(later, len(first)))) == golden["after"]

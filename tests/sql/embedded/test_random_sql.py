@@ -18,7 +18,7 @@ import duckdb
 import pytest
 
 from tests.sql.grammar import Grammar, Query
-from tests.sql.in_process import spread_session
+from tests.sql.in_process import CHECKPOINTS, spread_session
 from tests.sql.random_changes import DECLARED, Changes, declared_for_duckdb
 from tests.sql.windows_grammar import WindowsGrammar
 from windowpane.errors import UnsupportedSqlError
@@ -39,7 +39,8 @@ def test_views_equal_duckdb_after_every_flush(seed: int, tmp_path: Path) -> None
 @pytest.mark.slow_but("100")
 @pytest.mark.parametrize("seed", range(100, 103))
 def test_views_spread_over_buckets_equal_duckdb_after_every_flush(spread_session: Session, seed: int) -> None:
-    Script(seed, restarts=False).check(spread_session)
+    """The number of buckets changes on the way."""
+    Script(seed, restarts=False).check(spread_session, (2, 5, 1, 3))
 
 
 @pytest.mark.slow_but("0")
@@ -101,11 +102,15 @@ class Script:
                 self._rounds(again, oracle, 2)
         return refused
 
-    def check(self, session: Session) -> None:
-        """Run it on one session."""
+    def check(self, session: Session, buckets: Iterable[int] = ()) -> None:
+        """Run it on one session, whose views go to another number of buckets after each round."""
         with duckdb.connect() as oracle:
             self._declare(session, oracle)
-            self._rounds(session, oracle, 4)
+            for count in buckets:
+                self._rounds(session, oracle, 1)
+                for checkpoint in CHECKPOINTS.values():
+                    checkpoint.rescale(count)
+            self._rounds(session, oracle, 1)
 
     def _declare(self, session: Session, oracle: duckdb.DuckDBPyConnection) -> None:
         for statement in DECLARED:

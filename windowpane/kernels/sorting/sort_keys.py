@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays import Bytes, Integers, NumpyArray, Unsigned
 from windowpane.arrays.columns import flat
+from windowpane.arrays.values import Value
 from windowpane.errors import LongSortKeyError
 from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
@@ -237,9 +238,26 @@ def _digests(contents: Sequence[bytes]) -> _Hashes:
 
 def _written(values: pa.Array) -> list[bytes]:
     """Return what is hashed of values: type and content as Python writes them, of NaN a text; state on disk lies by it."""
-    plain = values.to_pylist()
+    plain = _plain(values)
     if pa.types.is_binary(values.type):
         return [b"bytes:" + value for value in plain]
     if pa.types.is_floating(values.type):
         plain = [value + 0.0 if value == value else "NaN" for value in plain]
     return [f"{type(value).__name__}:{value!r}".encode() for value in plain]
+
+
+def _plain(values: pa.Array) -> list[Value]:
+    """Return values as Python has them; instants, dates and spans that it does not have, such as infinity, as their numbers."""
+    try:
+        plain: list[Value] = values.to_pylist()
+    except (OverflowError, ValueError):
+        return [_value_or_number(each) for each in values]
+    return plain
+
+
+def _value_or_number(scalar: pa.Scalar) -> Value:
+    try:
+        plain: Value = scalar.as_py()
+    except (OverflowError, ValueError):
+        plain = scalar.value
+    return plain

@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -33,7 +33,9 @@ from windowpane.errors import (
     UnknownKeyError,
     UnmovableStateError,
 )
-from windowpane.planning.rescaling import Key, holds, problems, rescaled
+from windowpane.planning.rescaling.buckets import holds, problems, rescaled
+from windowpane.planning.rescaling.keys import Key
+from windowpane.planning.rescaling.nodes import Places
 from windowpane.spark.building.program import run_on_buckets
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import PARTITIONS, is_classic, jvm_of
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 
 _MOST = 256
 _OPERATOR = "transformWithState"
+Move = Callable[[Sequence[MemoryBlobStore], int], list[MemoryBlobStore]]
+"""Spreads the state of an operator over so many buckets."""
 _PIECES = "target int, bucket int, name string, blob binary"
 
 
@@ -103,14 +107,15 @@ def copy(spark: SparkSession, old: str, new: str, is_same_query: bool) -> None:
     found.copy("commits", new)
 
 
-def rescale(spark: SparkSession, old: str, new: str, buckets: int, forgets: Key | None = None) -> None:
-    """Write a checkpoint whose keys are spread over another number of buckets."""
+def rescale(spark: SparkSession, old: str, new: str, buckets: int, places_of: Places, forgets: Key | None = None) -> None:
+    """Write a checkpoint whose keys are spread over another number of buckets; rows of nodes of SQL go by ``places_of``."""
     if not 1 <= buckets <= _MOST:
         raise InvalidSpecError(f"buckets={buckets}: say a number from 1 to {_MOST}.")
     found = _Checkpoint.of(spark, old)
     found.check_new(new)
     found.check_operators()
-    found.check_state(buckets, forgets)
+    move = partial(rescaled, forgets=forgets, places_of=places_of)
+    found.check_state(buckets, move)
     for name in names_in(spark, old):
         if name not in ("commits", "offsets", "state"):
             found.copy(name, new)
@@ -122,29 +127,29 @@ def rescale(spark: SparkSession, old: str, new: str, buckets: int, forgets: Key 
     for operator in found.operators:
         for name in ("_metadata", "_stateSchema"):
             found.copy(f"state/{operator}/{name}", new)
-        found.write_state(operator, new, buckets, forgets)
+        found.write_state(operator, new, buckets, move)
     found.write_paths(new, buckets)
     found.copy(f"commits/{found.committed}", new)
 
 
-def forget(spark: SparkSession, old: str, new: str, key: Key) -> None:
+def forget(spark: SparkSession, old: str, new: str, key: Key, places_of: Places) -> None:
     """Write a checkpoint without the state of a key."""
     found = _Checkpoint.of(spark, old)
     found.check_operators()
     held = [found.blobs(each).groupBy("bucket").applyInArrow(_holds(key), "is_held boolean") for each in found.operators]
     if not any(rows.filter("is_held").take(1) for rows in held):
         raise UnknownKeyError(key)
-    rescale(spark, old, new, found.partitions(found.operators[0]), key)
+    rescale(spark, old, new, found.partitions(found.operators[0]), places_of, key)
 
 
-def verify(spark: SparkSession, checkpoint: str) -> list[str]:
+def verify(spark: SparkSession, checkpoint: str, places_of: Places) -> list[str]:
     """Return what is wrong with the state of a checkpoint, as text; nothing where all is well."""
     found = _Checkpoint.of(spark, checkpoint)
     said = []
     for operator in found.operators:
         count = found.partitions(operator)
         schema = "said string"
-        rows = found.blobs(operator).groupBy("bucket").applyInArrow(_problems_in(count), schema)
+        rows = found.blobs(operator).groupBy("bucket").applyInArrow(_problems_in(count, places_of), schema)
         said += [f"operator {operator}: {row[0]}" for row in rows.collect()]
     return said
 
@@ -189,10 +194,10 @@ class _Checkpoint:
             if not name.startswith(_OPERATOR):
                 raise UnmovableStateError(f"operator {operator} is not one of windowpane's, but {name}")
 
-    def check_state(self, buckets: int, forgets: Key | None) -> None:
+    def check_state(self, buckets: int, move: Move) -> None:
         """Refuse state that cannot be moved before anything is written."""
         for operator in self.operators:
-            said = self.blobs(operator).groupBy("bucket").applyInArrow(_refused(buckets, forgets), "reason string")
+            said = self.blobs(operator).groupBy("bucket").applyInArrow(_refused(buckets, move), "reason string")
             for row in said.take(1):
                 raise UnmovableStateError(row[0])
 
@@ -214,10 +219,10 @@ class _Checkpoint:
         rows = state.option("operatorId", operator).option("batchId", self.committed).load(self.path)
         return rows.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
 
-    def write_state(self, operator: int, new: str, buckets: int, forgets: Key | None) -> None:
+    def write_state(self, operator: int, new: str, buckets: int, move: Move) -> None:
         spark, beside = self.spark, f"{new}/windowpane/moving/{operator}"
-        spread = self.blobs(operator).groupBy("bucket").applyInArrow(_spread(buckets, forgets), _PIECES)
-        together = spread.groupBy("target").applyInArrow(_together(buckets), STATE)
+        spread = self.blobs(operator).groupBy("bucket").applyInArrow(_spread(buckets, move), _PIECES)
+        together = spread.groupBy("target").applyInArrow(_together(buckets, move), STATE)
         conf = json.loads(read_text(spark, f"{self.path}/offsets/{self.committed}").split("\n")[1])["conf"]
         stores = {name: value for name, value in conf.items() if ".stateStore." in name}
         with _settings(spark, {**stores, PARTITIONS: str(buckets), CHANGELOG: "false"}):
@@ -311,12 +316,12 @@ def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Valu
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)], schema)
 
 
-def _spread(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]:
+def _spread(buckets: int, move: Move) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that parts the state of a bucket by the buckets that its keys go to."""
 
     def spread(blobs: pa.Table) -> pa.Table:
         number = blobs["bucket"][0].as_py()
-        stores = rescaled([store_of(blobs)], buckets, forgets)
+        stores = move([store_of(blobs)], buckets)
         rows = [(target, number, name, store.get(name)) for target, store in enumerate(stores) for name in store]
         columns = [("target", pa.int32()), ("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())]
         return _table(columns, rows)
@@ -324,13 +329,13 @@ def _spread(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]
     return spread
 
 
-def _together(buckets: int) -> Callable[[pa.Table], pa.Table]:
+def _together(buckets: int, move: Move) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that makes the state of a bucket of its pieces, by the buckets they come from."""
 
     def together(pieces: pa.Table) -> pa.Table:
         sources = pieces["bucket"].to_numpy()
         stores = [store_of(pieces.filter(pa.array(sources == source))) for source in sorted(set(sources.tolist()))]
-        (store,) = rescaled(stores, 1)
+        (store,) = move(stores, 1)
         number = bucket_ids(buckets)[pieces["target"][0].as_py()]
         rows = [(number, name, store.get(name)) for name in store]
         return _table([("bucket", pa.int32()), ("name", pa.string()), ("blob", pa.binary())], rows)
@@ -338,12 +343,12 @@ def _together(buckets: int) -> Callable[[pa.Table], pa.Table]:
     return together
 
 
-def _refused(buckets: int, forgets: Key | None) -> Callable[[pa.Table], pa.Table]:
+def _refused(buckets: int, move: Move) -> Callable[[pa.Table], pa.Table]:
     """Return the function for ``applyInArrow`` that says why the state of a bucket cannot be moved; no row where it can."""
 
     def refused(blobs: pa.Table) -> pa.Table:
         try:
-            rescaled([store_of(blobs)], buckets, forgets)
+            move([store_of(blobs)], buckets)
         except UnmovableStateError as error:
             return pa.table({"reason": [error.reason]})
         return pa.table({"reason": pa.array([], pa.string())})
@@ -361,9 +366,9 @@ def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
     return look
 
 
-def _problems_in(count: int) -> Callable[[pa.Table], pa.Table]:
+def _problems_in(count: int, places_of: Places) -> Callable[[pa.Table], pa.Table]:
     def look(blobs: pa.Table) -> pa.Table:
         number = bucket_ids(count).index(blobs["bucket"][0].as_py())
-        return pa.table({"said": pa.array(problems(store_of(blobs), number, count), pa.string())})
+        return pa.table({"said": pa.array(problems(store_of(blobs), number, count, places_of), pa.string())})
 
     return look

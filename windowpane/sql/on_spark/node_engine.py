@@ -8,7 +8,8 @@ value. A batch reads the pages of the keys it touches, and those with a row that
 on these pages as if they were its whole state, and its state behind the batch is written back. Who may mutate: this engine,
 once a batch. Recovery: Spark commits all state of a batch or none.
 
-Beside the state of a node lies, as JSON, what it is (``KEPT``): nothing reads it but people who look into a checkpoint.
+Beside the state of a node lies, as JSON, what it is and by what its rows are spread (``KEPT``): no batch reads it, but people who
+look into a checkpoint, and who spreads it over other buckets.
 
 Every bucket gets the watermarks with every batch: each task that read something adds a clock table to the rows, and the newest
 watermark of each relation counts. The first bucket sends them to the next stage.
@@ -33,6 +34,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Match, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
+from windowpane.sql.on_spark.places import spread_of
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
@@ -115,7 +117,8 @@ class NodeEngine:
     def _say(self, number: int, store: _BucketBlobs, clock: Mapping[str, str]) -> None:
         """Keep what the state of a stage is beside it, and in the first bucket the watermarks."""
         if number not in self._kept:
-            self._kept[number] = kept_by(self._stages[number].node, self._storage, paged=True)
+            stage = self._stages[number]
+            self._kept[number] = {**kept_by(stage.node, self._storage, paged=True), "spread": spread_of(stage)}
         blob = kept_blob({**self._kept[number], "clock": clock})
         if store.get(KEPT) != blob:
             store.put(KEPT, blob)

@@ -1,4 +1,4 @@
-"""The state of all buckets of an operator, spread over another number of buckets.
+"""The state of a program in all buckets of an operator, spread over another number of buckets.
 
 State is laid out in a few ways, each with an index that says which it is: sorted pages, hash pages, row pages, segment logs and
 what is made of these. Here each is read, its rows or entries are parted by the bucket of their key (``engines.buckets``, the one
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane import pickles
-from windowpane.arrays import Integers
+from windowpane.arrays import Integers, Unsigned
 from windowpane.arrays.columns import replaced
 from windowpane.arrays.values import Value
 from windowpane.engines.batch.header import HEADER, BucketHeader
@@ -30,159 +30,64 @@ from windowpane.engines.batch.late_counts import LateCounts
 from windowpane.engines.batch.own_watermark import OWN_WATERMARK, read_state
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.changes import Description
-from windowpane.engines.deduplication.batch import key_names
 from windowpane.engines.deduplication.kept_keys import KeptKeys
-from windowpane.engines.deduplication.program import DeduplicationProgram
 from windowpane.engines.join.held_counts import HeldCounts
 from windowpane.engines.join.program import JoinProgram
-from windowpane.engines.join.windows import SIDE, JoinWindowEngine
-from windowpane.engines.nested_keys.writing import ENCODED
-from windowpane.engines.over.program import OverProgram
+from windowpane.engines.join.windows import SIDE
 from windowpane.engines.over.sort_buffer import SortBuffer
 from windowpane.engines.over.update import OverUpdateEngine
 from windowpane.engines.panes.store import ALL_SHARDS, DueTimers, PaneStore
-from windowpane.engines.program import BucketProgram, Program
+from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.pieces import of_held_table, single_pieces
-from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
+from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.row.contents import values_of
-from windowpane.engines.rows import python_keys
-from windowpane.errors import MistakeError, UnmovableStateError, WindowpaneError, present
-from windowpane.hidden_columns import FILLED, SEGMENT, hidden
+from windowpane.errors import MistakeError, UnmovableStateError, present
+from windowpane.hidden_columns import FILLED, SEGMENT
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.operators.window.contents import CONTENTS
 from windowpane.operators.window.operator import OPERATOR_STATE
 from windowpane.operators.window.timer_service import CLOCK
-from windowpane.planning.description.programs import read_back
-from windowpane.planning.description.values import read_columns
 from windowpane.planning.engines import make_engine
-from windowpane.state.codec import decode_key, decode_key_at, encode_key, kind_of, unframe
+from windowpane.planning.rescaling.keys import Key, KeysOf, parts_of_keys
+from windowpane.state.codec import decode_key_at, encode_key, kind_of
 from windowpane.state.entries import decode_namespace
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.state.sorted_pages import SortedPages
-from windowpane.windowing.joins import WindowMatch
 from windowpane.windowing.times import MAX, MIN
 
 Buckets = Sequence[MemoryBlobStore]
-Key = tuple[Value, ...]
+Sees = Callable[[pa.Table, Integers], object]
+"""Is told keys, of rows or entries, and the number of the bucket of each."""
 
 _OF_EACH = (OWN_WATERMARK,)
 """Blobs that are the same in every bucket."""
 _OF_A_RUN = ("next-watermark", "layout", "stagger")
 """Blobs of a bucket that say nothing of keys. Windows with a stagger are looked at, and never moved (``_check``)."""
 _TIME_BYTES = 8
-_COUNTED = ("reference", "row", "sessions")
-"""Engines that count windows of keys as open."""
-_SHOWN = 5
 
 
-def rescaled(old: Buckets, count: int, forgets: Key | None = None) -> list[MemoryBlobStore]:
-    """Return the state of an operator in so many buckets, each with a header, without the key that it ``forgets``.
+@dataclass(frozen=True)
+class OfNode:
+    """A program that a node of SQL runs: its state does not say which one it is.
 
-    Raises:
-        UnmovableStateError: state that belongs to no key, or that other programs wrote.
-        UnreadableDescriptionError: a part of the user's own that is not found by its name.
+    Args:
+        description: the program.
+        places_of: returns where rows with some keys belong; what remains of it by the number of buckets is the bucket.
     """
-    for store in old:
-        _check_keys(store)
-    parted = [_by_generation(store) for store in old if HEADER in store]
-    newest = max((generation for parts in parted for generation in parts), default=0)
-    new = [MemoryBlobStore() for _ in range(count)]
-    open_windows = [0] * count
-    for generation in range(newest + 1):
-        parts = [each[generation] for each in parted if generation in each]
-        for number, moved in enumerate(_Moving(parts, count, forgets).stores() if parts else ()):
-            for name in moved:
-                is_bare = not generation and (name != HEADER or not newest)
-                new[number].put(name if is_bare else f"{generation}/{name}", _blob(moved, name))
-            open_windows[number] += BucketHeader.of(_blob(moved, HEADER)).open_windows
-    if newest:
-        whole = _latest([BucketHeader.of(_blob(store, HEADER)) for store in old if HEADER in store])
-        for number, store in enumerate(new):
-            replace(_counted(whole, number, forgets), open_windows=open_windows[number]).write(store)
-    return new
+
+    description: Description
+    places_of: Callable[[pa.Table], Unsigned]
+
+    def bucket_numbers(self, keys: pa.Table, count: int) -> Integers:
+        """Return the number of the bucket of each row."""
+        numbers: Integers = (self.places_of(keys) % np.uint64(count)).astype(np.int64)
+        return numbers
 
 
-def problems(store: MemoryBlobStore, bucket: int, count: int) -> list[str]:
-    """Return what is wrong with one of ``count`` buckets: blobs that do not decode, keys of other buckets, a wrong count."""
-    found = [_unreadable(store, name) for name in store]
-    if any(found) or HEADER not in store or _is_of_nodes(store):
-        return [each for each in found if each is not None]
-    strays: list[str] = []
-
-    def note(key: Key, number: int) -> None:
-        if number != bucket:
-            strays.append(", ".join(map(repr, key)))
-
-    try:
-        for part in _by_generation(store).values():
-            moving = _Moving([part], count, None, note)
-            held = [BucketHeader.of(_blob(each, HEADER)) for each in moving.stores()]
-            header, counted = BucketHeader.of(_blob(part, HEADER)), sum(each.open_windows for each in held)
-            if header.description["engine"] in _COUNTED and header.open_windows != counted:
-                return [f"bucket {bucket}: its header counts {header.open_windows} open windows, and it holds {counted}"]
-    except Exception as error:  # damage may raise anything
-        return [f"bucket {bucket}: {error}"]
-    several = f" and {len(strays) - _SHOWN} more" if len(strays) > _SHOWN else ""
-    return [f"bucket {bucket}: it holds keys of other buckets: {', '.join(strays[:_SHOWN])}{several}"] if strays else []
-
-
-def holds(store: MemoryBlobStore, key: Key) -> bool:
-    """Whether a bucket has state of a key, given by its parts.
-
-    Raises:
-        UnmovableStateError: its state is of nodes of SQL.
-    """
-    _check_keys(store)
-    found = set[bytes]()
-    for part in _by_generation(store).values() if HEADER in store else ():
-        moving = _Moving([part], 1, None, lambda parts, _: found.add(encode_key(parts)))
-        moving.stores()
-        if moving.encoded(key) in found:
-            return True
-    return False
-
-
-def _check_keys(store: MemoryBlobStore) -> None:
-    if _is_of_nodes(store):
-        raise UnmovableStateError(
-            "its state is of nodes of a SQL view. Which bucket a row of these is in, the view's plan computes, and rows of OVER "
-            "and of patterns, and distinct values, do not have it beside them. A view that is created anew has as many buckets "
-            "as spark.sql.shuffle.partitions says then"
-        )
-
-
-def _is_of_nodes(store: MemoryBlobStore) -> bool:
-    """Whether a bucket holds nodes of SQL: they have no header, or one of OVER that describes no program."""
-    if HEADER in store:
-        return not BucketHeader.of(_blob(store, HEADER)).description
-    return any(not _is_of_bucket(name) for name in store)
-
-
-def _unreadable(store: MemoryBlobStore, name: str) -> str | None:
-    blob = _blob(store, name)
-    kind = kind_of(blob)
-    try:
-        unframe(kind or "any", blob)
-    except WindowpaneError as error:
-        return f"blob {name!r}: {error}"
-    return None
-
-
-def _by_generation(store: MemoryBlobStore) -> dict[int, MemoryBlobStore]:
-    """Return the blobs of each program before and behind cuts under their own names."""
-    found: dict[int, MemoryBlobStore] = {}
-    is_cut = BucketHeader.of(_blob(store, HEADER)).generation > 0
-    for name in store:
-        generation, _, own = name.rpartition("/")
-        if name != HEADER or not is_cut:
-            found.setdefault(int(generation or 0), MemoryBlobStore()).put(own, _blob(store, name))
-    return found
-
-
-def _latest(headers: Sequence[BucketHeader]) -> BucketHeader:
+def latest(headers: Sequence[BucketHeader]) -> BucketHeader:
     """Return the header of the newest program, with the clocks of the bucket that came furthest, and what all have counted."""
     totals: Counter[str] = Counter()
     for each in headers:
@@ -198,7 +103,7 @@ def _latest(headers: Sequence[BucketHeader]) -> BucketHeader:
     )
 
 
-def _counted(header: BucketHeader, number: int, forgets: Key | None) -> BucketHeader:
+def counted(header: BucketHeader, number: int, forgets: Key | None) -> BucketHeader:
     """Return the header of a new bucket: the first one has what all have counted, and no example of a key that does not stay."""
     if number:
         return replace(header, totals={}, late=())
@@ -214,7 +119,7 @@ class _Layouts(MemoryBlobStore):
         self.layouts: dict[str, Any] = {}
 
 
-class _Moving:
+class Moving:
     """The state of one program on its way to other buckets."""
 
     def __init__(
@@ -222,18 +127,26 @@ class _Moving:
         old: Buckets,
         count: int,
         forgets: Key | None,
-        sees: Callable[[Key, int], object] | None = None,  # is told each key and the number of its bucket
+        sees: Sees | None = None,
+        node: OfNode | None = None,
     ) -> None:
-        self._sees = sees
-        self._headers = [BucketHeader.of(_blob(store, HEADER)) for store in old]
-        self._header = _latest(self._headers)
+        self._sees, self._node = sees, node
+        self._headers = list(map(self._header_in, old))
+        self._header = latest(self._headers)
         self._old, self._count, self._forgets = old, count, forgets
         self._new = [_Layouts() for _ in range(count)]
         self._open = [0] * count
         self._raw = [0] * count
         self._sides: list[dict[int, dict[int, int]]] = [{} for _ in range(count)]
         self._parts: Description = self._header.description
+        self.keys = KeysOf(self._parts)
         self._check()
+
+    def _header_in(self, store: MemoryBlobStore) -> BucketHeader:
+        if self._node is None:
+            return BucketHeader.of(blob_of(store, HEADER))
+        blob = store.get(HEADER)
+        return replace(BucketHeader({}) if blob is None else BucketHeader.of(blob), description=self._node.description)
 
     def _check(self) -> None:
         stagger = (self._parts.get("assigner") or {}).get("stagger", {"value": "ALIGNED"})
@@ -244,7 +157,7 @@ class _Moving:
         filled = [
             header.description
             for header, store in zip(self._headers, self._old, strict=True)
-            if any(not _is_of_bucket(name) for name in store)
+            if any(not is_of_bucket(name) for name in store)
         ]
         if any(each != filled[0] for each in filled):
             raise UnmovableStateError(
@@ -252,11 +165,11 @@ class _Moving:
             )
 
     def stores(self) -> list[_Layouts]:
-        kinds = {name: kind_of(_blob(store, name)) for store in self._old for name in store}
+        kinds = {name: kind_of(blob_of(store, name)) for store in self._old for name in store}
         for name, kind in sorted(kinds.items()):
             if kind in _MOVES:
                 _MOVES[str(kind)](self, name.removesuffix(".i").removesuffix(".r"))
-            elif kind not in _MOVED_WITH and not _is_of_bucket(name):
+            elif kind not in _MOVED_WITH and not is_of_bucket(name):
                 raise UnmovableStateError(f"its blob {name!r} is of a kind that belongs to no key ({kind})")
         for number, store in enumerate(self._new):
             for each in _OF_EACH:
@@ -267,23 +180,19 @@ class _Moving:
             for place, sides in self._sides[number].items():
                 counts.add(place, sides)
             counts.written()
-            header = _counted(self._header, number, self._forgets)
+            header = counted(self._header, number, self._forgets)
             replace(header, open_windows=self._open[number], raw_rows=self._raw[number]).write(store)
         return self._new
 
     # The program.
 
-    @cached_property
-    def _program(self) -> BucketProgram:
-        return read_back(self._parts)
-
     @property
     def _merges(self) -> bool:
-        return isinstance(self._program, Program) and self._program.spec.merges
+        return isinstance(self.keys.program, Program) and self.keys.program.spec.merges
 
     @cached_property
     def _engine(self) -> Engine:
-        return make_engine(self._program)
+        return make_engine(self.keys.program)
 
     @cached_property
     def _layouts(self) -> list[dict[str, Any]]:
@@ -292,81 +201,40 @@ class _Moving:
             self._engine.run(store, [], Clock(MIN, MIN))
         return [store.layouts for store in self._new]
 
-    @cached_property
-    def _keys(self) -> pa.Schema:
-        """The parts of keys, without the program where that is enough: lambdas do not read back."""
-        if self._parts["kind"] == "windows":
-            return read_columns(self._parts["keys"])
-        program = self._program
-        if isinstance(program, Program | RollingProgram | PointInTimeProgram):
-            return program.keys
-        if isinstance(program, OverProgram):
-            return pa.schema([program.columns.field(name) for name in program.spec.partition_by])
-        side: Any = program.left if isinstance(program, JoinProgram) else program
-        return pa.schema([side.columns.field(name) for name in side.keys])
-
-    def _key_columns(self, name: str) -> list[str]:
-        """Return the columns of the key in rows of a layout."""
-        program = self._program
-        if isinstance(program, Program):
-            return list(program.key_columns)
-        if isinstance(program, DeduplicationProgram):
-            return key_names(program)
-        if isinstance(program, RollingProgram):
-            return [hidden(f"key_{number}") for number in range(len(program.keys))]
-        if isinstance(program, JoinProgram) and isinstance(program.match, WindowMatch):
-            return JoinWindowEngine(program).key_columns
-        if isinstance(program, JoinProgram) and name != "l":
-            return list(program.right.keys)
-        return list(self._keys.names)
-
-    def encoded(self, given: Key) -> bytes | None:
-        """Return a key as bytes, ``None`` if it has other parts; texts are read as what the parts of keys are."""
-        types = self._keys.types
-        if len(given) != len(types):
-            return None
-        parts = [
-            pa.array([part]) if isinstance(part, str) else pa.array([part], kind) for part, kind in zip(given, types, strict=True)
-        ]
-        columns = [part.cast(kind) for part, kind in zip(parts, types, strict=True)]
-        names = [str(number) for number in range(len(columns))]
-        return encode_key(_parts_of_keys(pa.table(columns, names=names), names)[0])
-
     # Rows.
 
     def _numbers(self, rows: pa.Table, names: Sequence[str]) -> Integers:
         """Return the bucket of each row, -1 where its key does not stay."""
-        numbers = bucket_numbers(rows, names, self._count)
+        if self._node is not None and names:
+            numbers = self._node.bucket_numbers(self.keys.of(rows, names), self._count)
+        else:
+            numbers = bucket_numbers(rows, names, self._count)
         if self._forgets is not None:
             if not names:
                 raise UnmovableStateError("it is of rows of all keys together, and says nothing of one")
-            gone = self.encoded(self._forgets)
-            is_gone = [encode_key(key) == gone for key in _parts_of_keys(rows, names)]
+            gone = self.keys.encoded(self._forgets)
+            is_gone = [encode_key(key) == gone for key in parts_of_keys(rows, names)]
             numbers = np.where(is_gone, -1, numbers)
         if self._sees is not None and names:
-            seen = {
-                encode_key(key): (key, number) for key, number in zip(_parts_of_keys(rows, names), numbers.tolist(), strict=True)
-            }
-            for key, number in seen.values():
-                self._sees(key, number)
+            self._sees(self.keys.of(rows, names), numbers)
         return numbers
 
     def _spread(self, rows: pa.Table, name: str) -> Iterator[tuple[int, pa.Table]]:
         """Yield the buckets that rows go to, and their rows."""
-        numbers = self._numbers(rows, self._key_columns(name))
+        numbers = self._numbers(rows, self.keys.columns(name))
         for number in np.unique(numbers[numbers >= 0]).tolist():
             yield number, rows.filter(pa.array(numbers == number))
 
     def _hash_pages(self, name: str) -> None:
-        for number, rows in self._spread_together(name, [_pages_of(store, name) for store in self._old]):
+        for number, rows in self._spread_together(name, [pages_of(store, name) for store in self._old]):
             pages: HashPages = self._layouts[number][name]
             pages.write(0, rows)
             pages.commit()
             self._open[number] += pages.live
-            if isinstance(self._program, JoinProgram):
+            if isinstance(self.keys.program, JoinProgram):
                 self._count_sides(number, 0, rows)
-            if isinstance(self._program, RollingProgram):
-                self._raw[number] += single_pieces(self._program.spec, *of_held_table(rows))
+            if isinstance(self.keys.program, RollingProgram):
+                self._raw[number] += single_pieces(self.keys.program.spec, *of_held_table(rows))
 
     def _spread_together(self, name: str, tables: Sequence[Sequence[pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
         every = [table for each in tables for table in each if table.num_rows]
@@ -415,7 +283,7 @@ class _Moving:
             return  # it goes with the hashes
         for store in self._old:
             for hashes, times, keys in KeptKeys(store).runs():
-                numbers = self._numbers(keys, self._key_columns(name))
+                numbers = self._numbers(keys, self.keys.columns(name))
                 for number in np.unique(numbers[numbers >= 0]).tolist():
                     own = np.flatnonzero(numbers == number)
                     self._layouts[number]["r"].add(hashes[own], times[own], keys.take(pa.array(own)))
@@ -486,25 +354,25 @@ class _Moving:
         """Return the parts of the key that an entry belongs to."""
         if self._parts["kind"] == "over" and name == "b":
             row = pickles.loads(value)
-            return tuple(row[each] for each in self._key_columns(name))
+            return tuple(row[each] for each in self.keys.columns(name))
         is_by_key = name == "s" or (name == "e" and self._parts.get("watermark of each key") is not None)
         key, _ = decode_key_at(entry, 0 if is_by_key else _TIME_BYTES)
-        return key if isinstance(key, tuple) else (key,) * len(self._keys)
+        return key if isinstance(key, tuple) else (key,) * len(self.keys.schema)
 
     def _numbers_of(self, keys: Sequence[tuple[Value, ...]]) -> list[int]:
-        if not len(self._keys) or not keys:
+        if not len(self.keys.schema) or not keys:
             return [0] * len(keys)
-        names = [str(number) for number in range(len(self._keys))]
-        columns = [pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), self._keys.types, strict=True)]
+        names = [str(number) for number in range(len(self.keys.schema))]
+        columns = [pa.array(column, kind) for column, kind in zip(zip(*keys, strict=True), self.keys.schema.types, strict=True)]
         found: list[int] = self._numbers(pa.table(columns, names=names), names).tolist()
         return found
 
 
-_MOVES: Mapping[str, Callable[[_Moving, str], None]] = {
-    "sorted-pages-index": _Moving._sorted_pages,
-    "hash-pages-index": _Moving._hash_pages,
-    "row-pages-root": _Moving._row_pages,
-    "segment-log-index": _Moving._segments,
+_MOVES: Mapping[str, Callable[[Moving, str], None]] = {
+    "sorted-pages-index": Moving._sorted_pages,
+    "hash-pages-index": Moving._hash_pages,
+    "row-pages-root": Moving._row_pages,
+    "segment-log-index": Moving._segments,
 }
 """How state goes to other buckets, by the kind of its index."""
 
@@ -524,7 +392,8 @@ _MOVED_WITH = frozenset(
 """Kinds of blobs that go with an index."""
 
 
-def _is_of_bucket(name: str) -> bool:
+def is_of_bucket(name: str) -> bool:
+    """Whether a blob says nothing of keys."""
     return name in (HEADER, *_OF_EACH, *_OF_A_RUN)
 
 
@@ -533,24 +402,14 @@ def _watermark_in(blob: bytes) -> int:
     return read_state(blob)[0].watermark
 
 
-def _pages_of(store: MemoryBlobStore, name: str) -> list[pa.Table]:
+def pages_of(store: MemoryBlobStore, name: str) -> list[pa.Table]:
+    """Return hash pages, which are only read."""
     pages = HashPages(store, name, stored_hashes, _unsummed)
     return [present(pages.read(position), "there are pages") for position in range(len(pages))]
 
 
 def _unsummed(rows: pa.Table) -> PageSummary:
     raise MistakeError("these pages are only read")
-
-
-def _parts_of_keys(rows: pa.Table, names: Sequence[str]) -> list[tuple[Value, ...]]:
-    """Return the key of each row; nested parts may be there as bytes alone."""
-    columns = []
-    for name in names:
-        if name in rows.column_names:
-            columns.append(python_keys(rows, [name]))
-        else:
-            columns.append([decode_key(each) for each in rows[ENCODED + name].to_pylist()])
-    return list(zip(*columns, strict=True))
 
 
 def _address(entry: bytes) -> bytes:
@@ -583,5 +442,6 @@ def _is_contents(address: bytes) -> bool:
     return bool(decode_key_at(address, at)[0] == CONTENTS)
 
 
-def _blob(store: MemoryBlobStore, name: str) -> bytes:
+def blob_of(store: MemoryBlobStore, name: str) -> bytes:
+    """Return a blob that is there."""
     return present(store.get(name), "its name is there")
