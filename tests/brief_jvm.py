@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 
 _COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 _PROCESSES = "-Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
@@ -13,6 +16,9 @@ BRIEF = f"{_COMPILER} {_PROCESSES}".strip()
 
 Without that compiler there is room for 48 MB of code, which a hundred queries fill: from then on nothing is compiled any more.
 """
+
+
+_TOP = ("org", "java", "scala")
 
 
 def brief_settings(work: object, partitions: str = "2") -> dict[str, Any]:
@@ -33,3 +39,31 @@ def brief_settings(work: object, partitions: str = "2") -> dict[str, Any]:
         "spark.sql.shuffle.partitions": partitions,
         "spark.local.dir": f"{work}/scratch",
     }
+
+
+def remember_names() -> None:
+    """Ask a JVM once what a name is: for ``org.apache.spark.sql`` it looks through hundreds of jars for classes of each part.
+
+    A tenth of what the JVM did in the tests was that. What is a package, or a class, stays one, whatever jars are added.
+    """
+    _remember(JavaPackage, lambda package: str(package._fqn))
+    _remember(JVMView, lambda view: "")
+
+
+def _remember(kind: Any, prefix: Callable[[Any], str]) -> None:
+    ask = kind.__getattr__
+    if hasattr(ask, "remembers"):
+        return
+
+    def remembered(of: Any, name: str) -> Any:
+        known: dict[str, Any] = of._gateway_client.__dict__.setdefault("names", {})
+        place = f"{prefix(of)}.{name}"
+        if place in known:
+            return known[place]
+        found = ask(of, name)
+        if kind is JavaPackage or isinstance(found, JavaClass) or name in _TOP:  # others may be imported some time
+            known[place] = found
+        return found
+
+    remembered.remembers = True  # type: ignore[attr-defined]
+    kind.__getattr__ = remembered

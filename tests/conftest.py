@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from py4j.protocol import Py4JError
 
-from tests.brief_jvm import BRIEF
+from tests.brief_jvm import BRIEF, remember_names
 from tests.conformance_path import ABSENT, find_conformance_root
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     builder = SparkSession.builder.master("local[2]").appName("windowpane-tests").config(map=SETTINGS | paths)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run the interpreter of the tests, activated or not
+    remember_names()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _lighten_checkpoints(session)
