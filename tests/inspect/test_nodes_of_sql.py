@@ -14,9 +14,11 @@ import pytest
 
 import windowpane as wp
 from tests.golden import stores_on_spark
+from tests.sql.in_process import CHECKPOINTS, NO_SPARK, run_in_process
 from tests.sql.windowed_views import TABLES, VIEWS, create
 from windowpane.errors import InvalidSpecError, UnreadableStateError, present
 from windowpane.inspect.inspection import Inspection
+from windowpane.inspect.nodes import buckets_of_nodes
 from windowpane.sql import Session
 
 PROBE = 77  # the key of rows that only move the watermark
@@ -221,3 +223,23 @@ def test_views_on_spark_hold_what_the_embedded_ones_do(tmp_path: Path) -> None:
     before = wp.inspect(folders["before"])
     assert before.over.num_rows == len({row[1] for batch in batches for row in batch if row[3] is not None})
     assert {row["stays"] for row in wp.inspect(folders["counts"]).nodes.to_pylist()} == {"without end"}
+
+
+def test_rows_of_the_right_side_of_a_join_by_arrival_are_seen_on_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the left side are not kept, and distinct values lie behind the inputs."""
+    run_in_process(monkeypatch)
+    with Session(NO_SPARK) as session:
+        session.run("CREATE TABLE p (k int PRIMARY KEY, name varchar); CREATE TABLE t (k int, v int) APPEND ONLY")
+        session.run(
+            "CREATE MATERIALIZED VIEW j AS SELECT t.k, v, name FROM t JOIN p FOR SYSTEM_TIME AS OF PROCTIME() ON t.k = p.k; "
+            "CREATE MATERIALIZED VIEW d AS SELECT k, count(DISTINCT v) AS n FROM t GROUP BY k"
+        )
+        session.run(
+            "INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, 'c'); FLUSH; INSERT INTO t VALUES (1, 5), (2, 6), (2, 7); FLUSH"
+        )
+        stores = [store for checkpoint in CHECKPOINTS.values() for store in checkpoint.stores.values()]
+    nodes = [present(bucket.node, "no engine runs it") for store in stores for bucket in buckets_of_nodes(0, 0, store)]
+    rows = Counter[str]()
+    for held in (each for node in nodes for each in node.held()):
+        rows[held.holds] += present(held.rows, "it is a node").num_rows
+    assert rows == {"Join: rows of the right side": 3, "Aggregate: groups": 2, "Aggregate: distinct values of v": 3}

@@ -36,26 +36,26 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 and 
 class KeptRows(Protocol):
     """Where the tables of a node are."""
 
-    def listed(self, place: int, table: KeptTable) -> Listed | None:
+    def listed(self, table: KeptTable) -> Listed | None:
         """Return the size of a table, ``None`` where it has no rows."""
 
-    def parts(self, place: int, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
+    def parts(self, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
         """Yield its rows in parts, each with its bytes."""
 
 
 @dataclass(frozen=True)
 class InPages:
-    """The tables are hash pages of a bucket, named by their places."""
+    """The tables are hash pages of a bucket."""
 
     store: BlobStore
 
-    def listed(self, place: int, table: KeptTable) -> Listed | None:
+    def listed(self, table: KeptTable) -> Listed | None:
         """Return what the index says."""
-        return listed(self.store, str(place))
+        return listed(self.store, table.pages)
 
-    def parts(self, place: int, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
+    def parts(self, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
         """Yield the pages, those that are due first in front."""
-        pages = hash_pages(self.store, str(place))
+        pages = hash_pages(self.store, table.pages)
         for position in pages.in_order_of_due():
             rows = pages.read(position)
             if rows is not None:
@@ -78,16 +78,16 @@ class NodeState:
 
     def listed(self) -> Iterator[tuple[str, Listed]]:
         """Yield what each of its tables holds, and its size."""
-        for place, table in enumerate(self.tables):
-            found = self.rows.listed(place, table)
+        for table in self.tables:
+            found = self.rows.listed(table)
             if found is not None:
                 yield f"{self.name}: {table.holds}", found
 
     def held(self) -> Iterator[Held]:
         """Yield the rows of each table, with the watermark under which each of them goes."""
-        for place, table in enumerate(self.tables):
+        for table in self.tables:
             size, parts, count = 0, list[pa.Table](), 0
-            for part_size, part in self.rows.parts(place, table):
+            for part_size, part in self.rows.parts(table):
                 size, count = size + part_size, count + part.num_rows
                 parts.append(part)
                 if count > MOST_PANES.value:

@@ -67,12 +67,12 @@ class InStore:
     def _rows(self, table: KeptTable) -> pa.Table:
         return self.store.arrow(f"SELECT * FROM windowpane_state.{quoted(f'{self.owner}/{table.name}')}")
 
-    def listed(self, place: int, table: KeptTable) -> Listed | None:
+    def listed(self, table: KeptTable) -> Listed | None:
         """Return how many rows there are, and their bytes."""
         rows = self._rows(table)
         return Listed("table of the store", 0, rows.nbytes, rows.num_rows) if rows.num_rows else None
 
-    def parts(self, place: int, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
+    def parts(self, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
         """Yield the rows."""
         rows = self._rows(table)
         if rows.num_rows:

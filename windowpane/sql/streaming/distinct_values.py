@@ -24,6 +24,9 @@ from windowpane.sql.streaming.operators import state_table
 
 VALUE = "windowpane_value"
 
+VALUES = "values"
+"""What the name of such a table begins with; the number of the argument is behind it."""
+
 
 @dataclass(frozen=True)
 class Placing:
@@ -69,7 +72,7 @@ class DistinctValues:
         self.state_columns = (*self._names, *self._numbers, *self._places)
         counts = dict.fromkeys(self._numbers, "UTINYINT" if node.input.append_only else "BIGINT")
         kinds = {key.id: key.type.duckdb for key in keys} | counts | dict.fromkeys(self._places, "UBIGINT")
-        self.table = state_table(storage, owner, f"values{number}", kinds)
+        self.table = state_table(storage, owner, f"{VALUES}{number}", kinds)
 
     def weight_of(self, fold: Fold) -> str:
         """Return the column of ``transitions`` for a call: 1 where a value begins to count, -1 where it ceases to."""

@@ -31,6 +31,7 @@ from windowpane.sql.nodes import (
     Watermark,
     every_node,
 )
+from windowpane.sql.streaming.distinct_values import VALUES
 from windowpane.sql.streaming.folding import ROWS
 from windowpane.sql.streaming.freeing import WITNESSES, ended
 from windowpane.sql.streaming.matching import pattern_program
@@ -69,7 +70,7 @@ class KeptTable:
     """A table of state.
 
     Args:
-        name: what its name in a store ends with; in pages it is known by its place among the tables of the node.
+        name: what its name in a store ends with.
         holds: what its rows are, for people.
         key: the columns by which rows are kept, by their names in state.
         columns: its columns.
@@ -94,6 +95,13 @@ class KeptTable:
     rows: str = "{rows}"
     added: tuple[KeptColumn, ...] = ()
     partners: str = ""
+
+    @property
+    def pages(self) -> str:
+        """What its pages on Spark are named by: the number of the input, or behind these that of an argument's values."""
+        if self.name.startswith(VALUES):
+            return str(1 + int(self.name.removeprefix(VALUES)))
+        return self.name if self.name.isdecimal() else "0"
 
     @classmethod
     def of(cls, parts: Mapping[str, Any]) -> KeptTable:
@@ -213,7 +221,7 @@ def _groups(node: Aggregate) -> Iterator[KeptTable]:
     for number, argument in enumerate(arguments):
         value = node.input.column(str(argument))
         column = KeptColumn("windowpane_value", _written(node.input, value.id), value.type.duckdb)
-        yield replace(made, name=f"values{number}", holds=f"distinct values of {column.name}", columns=(*groups, column))
+        yield replace(made, name=f"{VALUES}{number}", holds=f"distinct values of {column.name}", columns=(*groups, column))
 
 
 def _said(node: Aggregate, fold: Fold) -> str:
