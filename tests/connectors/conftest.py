@@ -140,22 +140,35 @@ def endpoint() -> Iterator[str]:
     pytest.importorskip("moto")
     boto3 = pytest.importorskip("boto3")
 
-    port = free_port()
-    # In a process of its own: deltalake holds the lock of Python's interpreter while it writes.
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
-    )
+    server, port = _object_store()
     address = f"http://127.0.0.1:{port}"
     store = boto3.client(
         "s3", endpoint_url=address, aws_access_key_id="me", aws_secret_access_key="hunter2", region_name="us-east-1"
     )
-    deadline = time.monotonic() + 60
-    while not is_open(port) and time.monotonic() < deadline:
-        time.sleep(0.1)
     store.create_bucket(Bucket="tables")
     yield address
     server.terminate()
     server.wait()
+
+
+def _object_store() -> tuple[subprocess.Popen[bytes], int]:
+    """Start an object store, and return its process and port: another port if the first one is taken meanwhile.
+
+    It has a process of its own: deltalake holds the lock of Python's interpreter while it writes. Beside other tests it may take
+    more than a minute to start.
+    """
+    for _ in range(3):
+        port = free_port()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 240
+        while server.poll() is None and time.monotonic() < deadline:
+            if is_open(port):
+                return server, port
+            time.sleep(0.1)
+        server.kill()
+    pytest.fail("the object store of the tests did not start")
 
 
 @pytest.fixture
