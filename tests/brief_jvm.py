@@ -18,9 +18,6 @@ Without that compiler there is room for 48 MB of code, which a hundred queries f
 """
 
 
-_TOP = ("org", "java", "scala")
-
-
 def brief_settings(work: object, partitions: str = "2") -> dict[str, Any]:
     """Return the settings of a session of such a JVM: tiny batches are faster without generated code.
 
@@ -41,29 +38,28 @@ def brief_settings(work: object, partitions: str = "2") -> dict[str, Any]:
     }
 
 
+_TOP = ("org", "java", "scala")
+"""Packages that no import gives another meaning to."""
+
+
 def remember_names() -> None:
     """Ask a JVM once what a name is: for ``org.apache.spark.sql`` it looks through hundreds of jars for classes of each part.
 
     A tenth of what the JVM did in the tests was that. What is a package, or a class, stays one, whatever jars are added.
     """
-    _remember(JavaPackage, lambda package: str(package._fqn))
-    _remember(JVMView, lambda view: "")
+    for kind in (JavaPackage, JVMView):
+        kind.__getattr__ = _remembering(kind.__getattr__)
 
 
-def _remember(kind: Any, prefix: Callable[[Any], str]) -> None:
-    ask = kind.__getattr__
-    if hasattr(ask, "remembers"):
-        return
-
+def _remembering(ask: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     def remembered(of: Any, name: str) -> Any:
         known: dict[str, Any] = of._gateway_client.__dict__.setdefault("names", {})
-        place = f"{prefix(of)}.{name}"
+        place = f"{of._fqn}.{name}" if isinstance(of, JavaPackage) else name
         if place in known:
             return known[place]
         found = ask(of, name)
-        if kind is JavaPackage or isinstance(found, JavaClass) or name in _TOP:  # others may be imported some time
+        if isinstance(of, JavaPackage) or isinstance(found, JavaClass) or name in _TOP:
             known[place] = found
         return found
 
-    remembered.remembers = True  # type: ignore[attr-defined]
-    kind.__getattr__ = remembered
+    return remembered

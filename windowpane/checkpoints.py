@@ -114,7 +114,7 @@ def forget(old: str, new: str, *key: Value, spark: SparkSession | None = None) -
     from windowpane.spark.queries import moving
 
     with SparkGoneError.instead(), moving.here(_session(spark), old, new) as (was, now):
-        moving.forget(_session(spark), was, now, key, _places_of_nodes)
+        moving.forget(_session(spark), was, now, key)
 
 
 def _places_of_nodes(rows: pa.Table, spread: Mapping[str, Any]) -> Unsigned:

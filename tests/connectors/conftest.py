@@ -152,22 +152,20 @@ def endpoint() -> Iterator[str]:
 
 
 def _object_store() -> tuple[subprocess.Popen[bytes], int]:
-    """Start an object store, and return its process and port: another port if the first one is taken meanwhile.
+    """Start an object store, and return its process and port: it begins anew on another one if its port is taken meanwhile.
 
     It has a process of its own: deltalake holds the lock of Python's interpreter while it writes. Beside other tests it may take
     more than a minute to start.
     """
-    for _ in range(3):
-        port = free_port()
-        server = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
-        )
-        deadline = time.monotonic() + 240
-        while server.poll() is None and time.monotonic() < deadline:
-            if is_open(port):
-                return server, port
-            time.sleep(0.1)
-        server.kill()
+    server, port, deadline = None, 0, time.monotonic() + 240
+    while time.monotonic() < deadline:
+        if server is None or server.poll() is not None:
+            port = free_port()
+            command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+            server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        elif is_open(port):
+            return server, port
+        time.sleep(0.1)
     pytest.fail("the object store of the tests did not start")
 
 

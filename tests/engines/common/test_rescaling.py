@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import windowpane as wp
 from tests.engines.columnar_programs import program_of
+from verify.fuzz.over_parts.inputs import random_trial
 from windowpane.engines.batch.header import HEADER, BucketHeader
 from windowpane.engines.buckets import bucket_numbers
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock
 from windowpane.errors import UnmovableStateError
 from windowpane.hidden_columns import PARTITION, POSITION, TIME
-from windowpane.planning.engines import make_engine
+from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.rescaling.buckets import holds, problems, rescaled
+from windowpane.state.codec import frame
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.times import MIN
 
@@ -86,6 +90,19 @@ def test_rows_of_all_keys_together_have_none_to_forget_and_are_in_the_first_buck
     with pytest.raises(UnmovableStateError, match="rows of all keys together"):
         rescaled([store], 1, ("JFK",))
     assert [len(each.keys()) > 1 for each in rescaled([store], 3)] == [True, False, False]
+
+
+def test_state_that_nothing_describes_is_refused_and_not_left_out() -> None:
+    undescribed, over = MemoryBlobStore(), replace(random_trial(1).program, description={})
+    batch = random_trial(1).batches[0].rows
+    make_engine(replace(over, engine=with_engine(over).engine)).run(undescribed, [batch], Clock(MIN, 0))
+    for store in (MemoryBlobStore(), undescribed):
+        store.put("0", frame("hash-pages-page", b"a table"))
+        assert problems(store, 0, 2) == ["bucket 0: it holds state, and nothing that says of which program it is"]
+        with pytest.raises(UnmovableStateError, match="nothing that says of which program"):
+            rescaled([store], 2)
+        with pytest.raises(UnmovableStateError, match="nothing that says of which program"):
+            holds(store, ("JFK",))
 
 
 def test_what_buckets_have_counted_is_counted_once_and_a_key_that_is_forgotten_is_no_example() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from windowpane.errors import UnmovableStateError, WindowpaneError
 from windowpane.planning.rescaling import nodes
 from windowpane.planning.rescaling.keys import Key, parts_of_keys
 from windowpane.planning.rescaling.nodes import Places, no_places
-from windowpane.planning.rescaling.programs import Buckets, Moving, blob_of, counted, latest
+from windowpane.planning.rescaling.programs import Buckets, Moving, blob_of, counted, is_of_bucket, latest
 from windowpane.state.codec import encode_key, kind_of, unframe
 from windowpane.state.listing import nodes_in
 from windowpane.state.memory import MemoryBlobStore
@@ -39,6 +40,8 @@ def rescaled(old: Buckets, count: int, forgets: Key | None = None, places_of: Pl
         if forgets is not None:
             raise UnmovableStateError(_OF_NODES)
         return nodes.moved(old, count, places_of)
+    if any(map(_is_of_nobody, old)):
+        raise UnmovableStateError(_OF_NOBODY)
     parted = [_by_generation(store) for store in old if HEADER in store]
     newest = max((generation for parts in parted for generation in parts), default=0)
     new = [MemoryBlobStore() for _ in range(count)]
@@ -61,6 +64,7 @@ _OF_NODES = (
     "its state is of nodes of a SQL view, whose rows are in its results, in files of changes and in the store, too. "
     "Delete the rows where the view has them from: it follows, and so does what reads it"
 )
+_OF_NOBODY = "it holds state, and nothing that says of which program it is"
 
 
 def problems(store: MemoryBlobStore, bucket: int, count: int, places_of: Places = no_places) -> list[str]:
@@ -77,12 +81,14 @@ def problems(store: MemoryBlobStore, bucket: int, count: int, places_of: Places 
     try:
         if nodes_in(store):
             nodes.moved([store], count, places_of, note)
-        for part in _by_generation(store).values() if HEADER in store and not nodes_in(store) else ():
-            moving = Moving([part], count, None, note)
-            held = [BucketHeader.of(blob_of(each, HEADER)) for each in moving.stores()]
-            header, open_windows = BucketHeader.of(blob_of(part, HEADER)), sum(each.open_windows for each in held)
-            if header.description["engine"] in _COUNTED and header.open_windows != open_windows:
-                return [f"bucket {bucket}: its header counts {header.open_windows} open windows, and it holds {open_windows}"]
+        elif _is_of_nobody(store):
+            return [f"bucket {bucket}: {_OF_NOBODY}"]
+        else:
+            for part in _programs_in(store):
+                held = [BucketHeader.of(blob_of(each, HEADER)) for each in Moving([part], count, None, note).stores()]
+                header, open_windows = BucketHeader.of(blob_of(part, HEADER)), sum(each.open_windows for each in held)
+                if header.description["engine"] in _COUNTED and header.open_windows != open_windows:
+                    return [f"bucket {bucket}: its header counts {header.open_windows} open windows, and it holds {open_windows}"]
     except Exception as error:  # damage may raise anything
         return [f"bucket {bucket}: {error}"]
     strays = list(dict.fromkeys(strays))
@@ -94,17 +100,25 @@ def holds(store: MemoryBlobStore, key: Key) -> bool:
     """Whether a bucket has state of a key, given by its parts.
 
     Raises:
-        UnmovableStateError: its state is of nodes of SQL.
+        UnmovableStateError: its state is of nodes of SQL, or nothing says of which program it is.
     """
     if nodes_in(store):
         raise UnmovableStateError(_OF_NODES)
+    if _is_of_nobody(store):
+        raise UnmovableStateError(_OF_NOBODY)
     found = set[bytes]()
-    for part in _by_generation(store).values() if HEADER in store else ():
+    for part in _programs_in(store):
         moving = Moving([part], 1, None, lambda keys, _: found.update(map(encode_key, parts_of_keys(keys, keys.column_names))))
         moving.stores()
         if moving.keys.encoded(key) in found:
             return True
     return False
+
+
+def _is_of_nobody(store: MemoryBlobStore) -> bool:
+    if HEADER in store:
+        return not BucketHeader.of(blob_of(store, HEADER)).description
+    return any(not is_of_bucket(name) for name in store)
 
 
 def _unreadable(store: MemoryBlobStore, name: str) -> str | None:
@@ -115,6 +129,10 @@ def _unreadable(store: MemoryBlobStore, name: str) -> str | None:
     except WindowpaneError as error:
         return f"blob {name!r}: {error}"
     return None
+
+
+def _programs_in(store: MemoryBlobStore) -> Iterable[MemoryBlobStore]:
+    return _by_generation(store).values() if HEADER in store else ()
 
 
 def _by_generation(store: MemoryBlobStore) -> dict[int, MemoryBlobStore]:

@@ -39,10 +39,8 @@ def moved(old: Buckets, count: int, places_of: Places, sees: Sees | None = None)
     new = [MemoryBlobStore() for _ in range(count)]
     for prefix, node in _nodes(old).items():
         own = [_below(store, prefix) for store in old]
-        parts = (
-            _of_program(node, own, count, places_of, sees) if "program" in node else _of_pages(node, own, count, places_of, sees)
-        )
-        for number, part in enumerate(parts):
+        move = _of_program if "program" in node else _of_pages
+        for number, part in enumerate(move(node, own, count, places_of, sees)):
             if number and not node["spread"]["keys"][0]:
                 continue  # all rows are in the first bucket, and no other one has anything
             for name in part:

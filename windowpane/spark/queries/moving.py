@@ -107,14 +107,17 @@ def copy(spark: SparkSession, old: str, new: str, is_same_query: bool) -> None:
     found.copy("commits", new)
 
 
-def rescale(spark: SparkSession, old: str, new: str, buckets: int, places_of: Places, forgets: Key | None = None) -> None:
+def rescale(spark: SparkSession, old: str, new: str, buckets: int, places_of: Places) -> None:
     """Write a checkpoint whose keys are spread over another number of buckets; rows of nodes of SQL go by ``places_of``."""
+    _write_moved(spark, old, new, buckets, partial(rescaled, places_of=places_of))
+
+
+def _write_moved(spark: SparkSession, old: str, new: str, buckets: int, move: Move) -> None:
     if not 1 <= buckets <= _MOST:
         raise InvalidSpecError(f"buckets={buckets}: say a number from 1 to {_MOST}.")
     found = _Checkpoint.of(spark, old)
     found.check_new(new)
     found.check_operators()
-    move = partial(rescaled, forgets=forgets, places_of=places_of)
     found.check_state(buckets, move)
     for name in names_in(spark, old):
         if name not in ("commits", "offsets", "state"):
@@ -132,14 +135,14 @@ def rescale(spark: SparkSession, old: str, new: str, buckets: int, places_of: Pl
     found.copy(f"commits/{found.committed}", new)
 
 
-def forget(spark: SparkSession, old: str, new: str, key: Key, places_of: Places) -> None:
+def forget(spark: SparkSession, old: str, new: str, key: Key) -> None:
     """Write a checkpoint without the state of a key."""
     found = _Checkpoint.of(spark, old)
     found.check_operators()
     held = [found.blobs(each).groupBy("bucket").applyInArrow(_holds(key), "is_held boolean") for each in found.operators]
     if not any(rows.filter("is_held").take(1) for rows in held):
         raise UnknownKeyError(key)
-    rescale(spark, old, new, found.partitions(found.operators[0]), places_of, key)
+    _write_moved(spark, old, new, found.partitions(found.operators[0]), partial(rescaled, forgets=key))
 
 
 def verify(spark: SparkSession, checkpoint: str, places_of: Places) -> list[str]:

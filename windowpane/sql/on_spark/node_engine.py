@@ -34,7 +34,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Aggregate, CloseSort, Join, Match, Over
 from windowpane.sql.on_spark.change_sets import clock_of, is_initial, newest
-from windowpane.sql.on_spark.places import spread_of
+from windowpane.sql.on_spark.places import spread_of, stored_places
 from windowpane.sql.on_spark.rowwise import task_storage, typed, typed_items
 from windowpane.sql.on_spark.stages import HASH, INPUT, Stage, column_types
 from windowpane.sql.streaming.clock import FixedClock
@@ -127,7 +127,7 @@ class NodeEngine:
         self, stage: Stage, tables: Sequence[list[pa.Table]], emitted: Mapping[int, Delta | None], clock: pa.Table
     ) -> _Arrived:
         """Return what a stage gets: tables for each of its inputs, and what stages before it have emitted."""
-        places = [_hashes(table) for arriving in tables for table in arriving]
+        places = [stored_places(table) for arriving in tables for table in arriving]
         deltas: Deltas = []
         for index, source in enumerate(stage.node.inputs):
             kinds = column_types(source.columns)
@@ -139,7 +139,7 @@ class NodeEngine:
                     given = f"SELECT {typed_items(flow.columns)} FROM {changes}"
                     rows = self._storage.temporary(f"WITH {INPUT} AS ({given}) SELECT {typed_items(kinds)} FROM ({flow.sql})")
                     placed = self._storage.arrow(f"SELECT DISTINCT {stage.place_sql(index)} AS {HASH} FROM {rows}")
-                    places.append(_hashes(placed))
+                    places.append(stored_places(placed))
             deltas.append(None if rows is None else Delta(rows))
         return _Arrived(deltas, np.unique(np.concatenate(places)) if places else np.empty(0, np.uint64), clock)
 
@@ -197,7 +197,7 @@ class PagedNode:
 
     def _set(self, index: int, hashes: Unsigned, limit: int | None) -> _PageSet:
         """Return a set of pages, and which of them a batch and the watermark touch; page 0 is that of keys without a page."""
-        pages = HashPages(self._store, str(index), _hashes, self._summary)
+        pages = HashPages(self._store, str(index), stored_places, self._summary)
         due = [] if limit is None else pages.due(limit)
         return _PageSet(pages, due, sorted({*pages.locate(hashes).tolist(), *due}))
 
@@ -207,7 +207,7 @@ class PagedNode:
         return [self._places_in(values) for values in counted] or [np.empty(0, np.uint64)] * len(operator.values)
 
     def _places_in(self, values: str) -> Unsigned:
-        return _hashes(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}"))
+        return stored_places(self._storage.arrow(f"SELECT DISTINCT {HASH} FROM {values}"))
 
     def _operator(self, clock: FixedClock) -> Any:
         node, how = self._node, physical(self._node, self._storage, paged=True)
@@ -238,7 +238,7 @@ class PagedNode:
         if not places:
             return
         rows = self._storage.arrow(state)
-        located = pages.locate(_hashes(rows))
+        located = pages.locate(stored_places(rows))
         for place in places:
             pages.write(place, rows.filter(pa.array(located == place)))
         pages.commit()
@@ -251,11 +251,6 @@ class PagedNode:
             return PageSummary(MIN, page.num_rows)
         first = pc.min(_instants(page[self._due])).as_py()
         return PageSummary(MAX if first is None else first, page.num_rows)
-
-
-def _hashes(rows: pa.Table) -> Unsigned:
-    hashes: Unsigned = rows[HASH].to_numpy().astype(np.uint64)
-    return hashes
 
 
 def _instants(values: pa.ChunkedArray) -> pa.ChunkedArray:

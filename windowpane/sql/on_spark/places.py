@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Unsigned
-from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.on_spark.rowwise import task_storage
+from windowpane.sql.on_spark.rowwise import cast_items, task_storage
 from windowpane.sql.on_spark.stages import HASH, Stage
 
 
@@ -37,9 +36,14 @@ def places_of(rows: pa.Table, spread: Mapping[str, Any]) -> Unsigned:
     """Return where rows belong that have the keys of the first input of a node."""
     if not spread["types"]:
         return np.zeros(rows.num_rows, np.uint64)
-    items = ", ".join(f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" for name, kind in spread["types"].items())
+    items = cast_items(list(spread["types"].items()))
     storage = task_storage()
     with storage.transaction(), storage.reading(rows) as given:
         found = storage.arrow(f"SELECT {spread['sql']} AS {HASH} FROM (SELECT {items} FROM {given})")
-    places: Unsigned = found[HASH].to_numpy().astype(np.uint64)
+    return stored_places(found)
+
+
+def stored_places(rows: pa.Table) -> Unsigned:
+    """Return where rows belong that have the number beside them."""
+    places: Unsigned = rows[HASH].to_numpy().astype(np.uint64)
     return places

@@ -86,6 +86,10 @@ def typed(
 
 def typed_items(columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None) -> str:
     """Return the items of a SELECT that give changes the types they have in plans, and perhaps other names."""
+    return cast_items([*columns, (WEIGHT, "INTEGER")], None if names is None else [*names, WEIGHT])
+
+
+def cast_items(columns: Sequence[tuple[str, str]], names: Sequence[str] | None = None) -> str:
+    """Return the items of a SELECT that give columns types, and perhaps other names."""
     called = zip(columns, names or [column for column, _ in columns], strict=True)
-    items = [f"CAST({quoted(column)} AS {kind}) AS {quoted(name)}" for (column, kind), name in called]
-    return ", ".join([*items, f"{quoted(WEIGHT)}::INTEGER AS {quoted(WEIGHT)}"])
+    return ", ".join(f"CAST({quoted(column)} AS {kind}) AS {quoted(name)}" for (column, kind), name in called)
