@@ -20,7 +20,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 # PYTHON=... on the command line or in the environment chooses the interpreter of the virtual environment.
 export PYTHON
 
-.PHONY: help setup test test-all lint form types docs docs-version release pytest-on-spark pytest-in-process demo demo-kafka live bench fuzz conformance conformance-spark test-spark-versions test-lowest format clean
+.PHONY: help setup test test-all lint form types docs docs-version release pytest-on-spark pytest-in-process demo demo-kafka live bench nexmark fuzz conformance conformance-spark test-spark-versions test-lowest format clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-22s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ live: setup  ## One day of the flights, paced in real time: make live SPEED=60 f
 # Flags for the suite: make bench BENCH="--quick --only sliding"
 bench: setup $(BENCH_STAMP)  ## Run the benchmarks beside their peers, about half an hour
 	@$(WITH_JAVA) $(PY) -m bench $(BENCH)
+
+# Flags for Nexmark: make nexmark NEXMARK="--query q5 --events 10000000"
+nexmark: setup $(BENCH_STAMP)  ## Run the queries of Nexmark in SQL and Python, beside native Spark and Flink, about an hour
+	@$(WITH_JAVA) $(PY) -m bench.nexmark $(NEXMARK)
 
 $(BENCH_STAMP): $(STAMP)
 	$(PY) -m pip install --quiet --editable ".[$(EXTRAS),bench]"

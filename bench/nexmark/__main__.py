@@ -1,24 +1,38 @@
-"""Nexmark on windowpane's SQL on Spark, beside native Spark and Flink SQL: ``python -m bench.nexmark --help``."""
+"""Nexmark on windowpane's SQL and Python on Spark, beside native Spark and Flink SQL: ``python -m bench.nexmark --help``."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from bench.environments import FLINK, OWN, Environment, Unavailable
 from bench.measured import Spent, watched
-from bench.nexmark import events
-from bench.nexmark.native_spark import PROGRAMS
-from bench.nexmark.on_windowpane import differing, kept
+from bench.nexmark import events, fluent, native_spark, on_fluent, on_windowpane
 from bench.nexmark.queries import QUERIES
 from bench.systems.task_folder import left_figures
 
-_SYSTEMS: dict[str, Environment] = {"windowpane": OWN, "spark": OWN, "spark_written": OWN, "flink": FLINK}
+
+class _System(NamedTuple):
+    environment: Environment
+    queries: Collection[str]
+    kept: Callable[[Path], pa.Table] | None = None
+    """Gives the rows that the job has kept in its folder, to be compared with DuckDB's; none where they are thrown away."""
+
+
+_SYSTEMS = {
+    "windowpane": _System(OWN, QUERIES, on_windowpane.kept),
+    "fluent": _System(OWN, fluent.PROGRAMS, on_fluent.kept),
+    "spark": _System(OWN, native_spark.PROGRAMS),
+    "spark_written": _System(OWN, native_spark.PROGRAMS),
+    "flink": _System(FLINK, [name for name, query in QUERIES.items() if query.runs_on_flink]),
+}
 app = typer.Typer(add_completion=False)
 console = Console(width=None if Console().is_terminal else 160)
 
@@ -26,7 +40,9 @@ console = Console(width=None if Console().is_terminal else 160)
 @app.command()
 def nexmark(
     query: Annotated[list[str], typer.Option(help="Run only these, q5 or q18.")] = [],  # noqa: B006
-    system: Annotated[list[str], typer.Option(help="Run only these: windowpane, spark, spark_written, flink.")] = [],  # noqa: B006
+    system: Annotated[
+        list[str], typer.Option(help="Run only these: windowpane (its SQL), fluent, spark, spark_written, flink.")
+    ] = [],  # noqa: B006
     number: Annotated[int, typer.Option("--events", help="How many events.")] = 2_000_000,
     files: Annotated[int, typer.Option(help="In how many files of an entity they arrive; Spark takes one a batch.")] = 20,
     disorder: Annotated[int, typer.Option(help="Within so many events, the order of arrival is not that of time.")] = 10_000,
@@ -35,8 +51,8 @@ def nexmark(
     """Run the queries, each on each system in a process of its own.
 
     Results of windowpane are compared with DuckDB's answer from all events; a time is shown only where all rows are the
-    same. Native Spark is left out where it has no such query. It throws its results away, and as ``spark_written`` it keeps
-    them as Parquet files; windowpane keeps them in its store, Flink throws them away.
+    same. A system is left out where it has no such query. SQL keeps its results in its store, ``fluent`` and
+    ``spark_written`` keep them as Parquet files; native Spark and Flink throw them away.
     """
     with tempfile.TemporaryDirectory() as folder:
         systems = system or list(_SYSTEMS)
@@ -52,23 +68,23 @@ def nexmark(
         console.print(table)
 
 
-def _row(system: str, name: str, folder: Path, timeout: float) -> tuple[str, ...]:
-    if system.startswith("spark") and name not in PROGRAMS:
-        return name, system, "no such query"
+def _row(name: str, query: str, folder: Path, timeout: float) -> tuple[str, ...]:
+    system = _SYSTEMS[name]
+    if query not in system.queries:
+        return query, name, "no such query"
     with tempfile.TemporaryDirectory() as work:
         try:
-            python = _SYSTEMS[system].python()
-            command = [python, "-m", f"bench.nexmark.on_{system}", str(folder), work, name]
+            command = [system.environment.python(), "-m", f"bench.nexmark.on_{name}", str(folder), work, query]
             spent = watched(command, Path(work) / "log.txt", timeout)
         except Unavailable as error:
-            return name, system, str(error)
+            return query, name, str(error)
         figures = left_figures(Path(work))
-        if system == "windowpane":  # compared behind the job, whose time it is not
-            found = kept(Path(work), figures["columns"])
-            if wrong := differing(folder, QUERIES[name], found):
-                return name, system, f"{wrong:,} rows differ from DuckDB's"
+        if system.kept is not None:  # compared behind the job, whose time it is not
+            found = system.kept(Path(work))
+            if wrong := on_windowpane.differing(folder, QUERIES[query], found):
+                return query, name, f"{wrong:,} rows differ from DuckDB's"
             figures["rows"] = len(found)
-    return name, system, *_shown(spent, figures)
+    return query, name, *_shown(spent, figures)
 
 
 def _shown(spent: Spent, figures: dict[str, Any]) -> tuple[str, ...]:

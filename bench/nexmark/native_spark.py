@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bench.nexmark.queries import DELAY_SECONDS, QUERIES, RANKS
+from bench.nexmark.queries import DELAY_SECONDS, QUERIES, RANKS, channel_ids
 
 _DELAY = f"{DELAY_SECONDS} seconds"
 
@@ -55,6 +55,13 @@ def _sessions(entities: Mapping[str, Any]) -> Any:
     return groups.select("bidder", F.col("count").alias("n"), F.expr("w.start AS window_start"), F.expr("w.end AS window_end"))
 
 
+def _channel_ids(entities: Mapping[str, Any]) -> Any:
+    """Spark's ``regexp_extract`` gives an empty text where nothing matches."""
+    entities["bid"].createOrReplaceTempView("bid")
+    number = "nullif(regexp_extract(url, '(&|^)channel_id=([^&]*)', 2), '')"
+    return entities["bid"].sparkSession.sql(channel_ids(number))
+
+
 def _by_auction_and_day(entities: Mapping[str, Any]) -> Any:
     from pyspark.sql import functions as F
 
@@ -64,7 +71,8 @@ def _by_auction_and_day(entities: Mapping[str, Any]) -> Any:
 
 
 PROGRAMS = {
-    **{name: _same_text(name) for name in ("q0", "q1", "q2", "q3", "q20", "q22", "q23")},
+    **{name: _same_text(name) for name in ("q0", "q1", "q2", "q3", "q14", "q20", "q22", "q23")},
+    "q21": Program(_channel_ids),
     "q8": Program(_registered_sellers),
     "q11": Program(_sessions),
     "q17": Program(_by_auction_and_day, "update"),

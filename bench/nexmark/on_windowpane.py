@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
 
 import duckdb
@@ -18,6 +18,7 @@ from bench.systems.task_folder import leave_figures
 from windowpane.sql import Session
 
 STORE = "store.duckdb"
+_COLUMNS = "columns.json"
 
 
 def main() -> None:
@@ -27,8 +28,8 @@ def main() -> None:
         create(store, folder, query, maxFilesPerTrigger="1")
         store.run("FLUSH")
         progress = [each for running in spark.streams.active for each in running.recentProgress]
-        columns = store.columns("found")
-    leave_figures(work, batch_s=steady(seconds_of_batches(progress)), columns=columns)
+        (work / _COLUMNS).write_text(json.dumps(store.columns("found")))
+    leave_figures(work, batch_s=steady(seconds_of_batches(progress)))
 
 
 def create(store: Session, folder: Path, query: Query, **options: str) -> None:
@@ -50,8 +51,9 @@ def results(store: Session) -> pa.Table:
     return found.table.rename_columns(list(found.names))
 
 
-def kept(work: Path, columns: Sequence[str]) -> pa.Table:
+def kept(work: Path) -> pa.Table:
     """Return the rows of the view as any client of DuckDB reads them in its store, when the job has ended."""
+    columns = json.loads((work / _COLUMNS).read_text())
     with duckdb.connect(str(work / STORE), read_only=True) as database:
         return database.sql("FROM found").select(*columns).to_arrow_table()
 

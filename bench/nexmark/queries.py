@@ -24,7 +24,7 @@ class Query:
         reads: the entities that it reads.
         sql: in windowpane's SQL.
         duckdb: in DuckDB's; ``None`` where that is the same.
-        flink: in Flink's; ``None`` where that is the same.
+        flink: in Flink's; ``None`` where that is the same, and where ``runs_on_flink`` is false.
         columns: what is compared of the results: not what differs among ties, and means to three places.
     """
 
@@ -34,6 +34,7 @@ class Query:
     duckdb: str | None = None
     flink: str | None = None
     columns: str = "*"
+    runs_on_flink: bool = True
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,16 @@ _DISTINCT = ", ".join(
 )
 _PRICES = "min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price"
 
+
+def channel_ids(number: str) -> str:
+    """Return the query of channels, with the expression that takes the number from an address, NULL where there is none."""
+    known = {"apple": 0, "google": 1, "facebook": 2, "baidu": 3}
+    whens = " ".join(f"WHEN '{name}' THEN '{number}'" for name, number in known.items())
+    return f"""
+        SELECT auction, bidder, price, channel, CASE lower(channel) {whens} ELSE {number} END AS channel_id FROM bid
+        WHERE {number} IS NOT NULL OR lower(channel) IN ('{"', '".join(known)}')"""
+
+
 QUERIES = {
     "q0": Query("bids as they are", ("bid",), "SELECT auction, bidder, price, date_time, extra FROM bid"),
     "q1": Query(
@@ -148,6 +159,16 @@ QUERIES = {
         columns="category, round(mean::double, 3)",
     ),
     "q5": _in_each("auctions with most bids in each ten seconds", ("bid",), _hottest),
+    "q6": Query(
+        "mean price of the last auctions that a seller has sold",
+        ("auction", "bid"),
+        f"""
+        SELECT seller, id, avg(price) OVER (
+            PARTITION BY seller ORDER BY bid_time, id ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) AS mean
+        FROM (SELECT * FROM ({_WINNING_BIDS}) b WHERE place <= 1) won""",
+        columns="seller, id, round(mean::double, 3)",
+        runs_on_flink=False,
+    ),
     "q7": _in_each("highest bids of each ten seconds", ("bid",), _highest),
     "q8": _in_each(
         "persons who opened an auction in the ten seconds in which they registered", ("person", "auction"), _registered_sellers
@@ -170,6 +191,22 @@ QUERIES = {
         SELECT bidder, count(*) AS n, window_start, window_end
         FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(date_time), INTERVAL '10' SECOND))
         GROUP BY bidder, window_start, window_end""",
+    ),
+    "q14": Query(
+        "bids of a price range, with the part of the day and the letters c of a text",
+        ("bid",),
+        """
+        SELECT auction, bidder, 0.908 * price AS price, CASE
+                WHEN extract(hour FROM date_time) BETWEEN 8 AND 18 THEN 'dayTime'
+                WHEN extract(hour FROM date_time) BETWEEN 7 AND 19 THEN 'otherTime' ELSE 'nightTime' END AS bid_time_type,
+            date_time, extra, char_length(extra) - char_length(replace(extra, 'c', '')) AS c_counts
+        FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
+        duckdb="""
+        SELECT auction, bidder, 0.908 * price AS price, CASE
+                WHEN extract(hour FROM date_time) BETWEEN 8 AND 18 THEN 'dayTime'
+                WHEN extract(hour FROM date_time) BETWEEN 7 AND 19 THEN 'otherTime' ELSE 'nightTime' END AS bid_time_type,
+            date_time, extra, length(extra) - length(replace(extra, 'c', '')) AS c_counts
+        FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
     ),
     "q15": _in_each("bids, bidders and auctions of each day, by price", ("bid",), _bids_of_days("", f"{_BIDS}, {_DISTINCT}")),
     "q16": _in_each("the same of each channel and day", ("bid",), _bids_of_days("channel, ", f"{_BIDS}, {_DISTINCT}")),
@@ -205,6 +242,13 @@ QUERIES = {
             a.description, a.initial_bid, a.reserve, a.date_time AS auction_time, a.expires, a.seller, a.category,
             a.extra AS auction_extra
         FROM bid b JOIN auction a ON b.auction = a.id WHERE a.category = 10""",
+    ),
+    "q21": Query(
+        "the number of each channel",
+        ("bid",),
+        channel_ids("(regexp_match(url, '(&|^)channel_id=([^&]*)'))[2]"),
+        duckdb=channel_ids("nullif(regexp_extract(url, '(&|^)channel_id=([^&]*)', 2), '')"),
+        flink=channel_ids("REGEXP_EXTRACT(url, '(&|^)channel_id=([^&]*)', 2)"),
     ),
     "q22": Query(
         "the folders of each url",

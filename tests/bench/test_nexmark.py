@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from bench.nexmark import events
+from bench.nexmark import events, fluent
 from bench.nexmark.native_spark import PROGRAMS
 from bench.nexmark.on_windowpane import create, differing, results
 from bench.nexmark.queries import QUERIES
@@ -101,3 +101,18 @@ def test_a_view_on_spark_has_them_too(folder: Path, name: str, spark: Any, tmp_p
 def test_native_spark_has_programs_of_queries_only() -> None:
     """Each of them is one of the queries."""
     assert set(PROGRAMS) <= set(QUERIES)
+
+
+_SHOWN = ("q5", "q9")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "name", [name if name in _SHOWN else pytest.param(name, marks=pytest.mark.slow) for name in fluent.PROGRAMS]
+)
+def test_a_program_in_python_has_the_rows_of_duckdb(spark: Any, folder: Path, name: str) -> None:
+    """Over tables, whose rows are all there."""
+    entities = {entity: spark.read.parquet(str(folder / entity)) for entity in QUERIES[name].reads}
+    found = fluent.PROGRAMS[name](entities).df.drop("_change_type").toArrow()
+    assert found.num_rows
+    assert differing(folder, QUERIES[name], found) == 0

@@ -14,6 +14,7 @@ from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream, WindowableResults
+from windowpane.windowing.aggregates.results import unnamed
 from windowpane.windowing.evictors import Evictor
 from windowpane.windowing.expressions import Expression, Name, Named, SideName, ways_of_spark
 from windowpane.windowing.joins import How, TimeOf, checked_how
@@ -282,7 +283,7 @@ def _positional(column: object) -> tuple[str, Expression | None]:
         return column.name, column.expression
     if isinstance(column, Name | SideName):
         return column.name, column
-    raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
+    raise unnamed(column)
 
 
 def _named(name: str, value: object) -> tuple[str, Expression]:

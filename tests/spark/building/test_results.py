@@ -173,3 +173,14 @@ def test_arguments_may_be_expressions_and_conditions_go_into_them(spark: Any) ->
     for call in (wp.count().filter(wp.col("a") > 5), wp.sum("a").distinct()):
         with pytest.raises(InvalidSpecError, match=r"OVER call.*wp\.count\(F\.when\(condition, 1\)\)"):
             windows.aggregate(n=call)
+
+
+def test_a_function_that_takes_a_plain_value_is_refused_where_it_is_written(spark: Any) -> None:
+    """``F.date_format`` takes its format as a text; operands are Columns, so a batch would have failed by it."""
+    counted = windowed(table(spark, EVENTS, ROWS)).aggregate(n=wp.count())
+    with pytest.raises(InvalidSpecError, match=r"date_format\(.*plain value.*a function of yours"):
+        counted.select("k", day=wp.apply(F.date_format, wp.col("window_start"), "yyyy"))
+    years = counted.select("k", year=wp.apply(lambda at: F.date_format(at, "yyyy"), wp.col("window_start")))
+    assert {row.year for row in years.df.collect()} == {"2024"}
+    with pytest.raises(InvalidSpecError, match=r"without a name: write select\(name=\.\.\.\)\.$"):
+        counted.select(F.date_format("window_start", "yyyy").alias("year"))

@@ -48,8 +48,18 @@ def column_of(expression: object) -> Column:
     if isinstance(expression, Operation):
         return _OPERATORS[expression.operator](*[column_of(part) for part in expression.parts])
     if isinstance(expression, Applied):
-        return expression.function(*[column_of(part) for part in expression.parts])
+        return _applied(expression)
     return cast("Column", expression)
+
+
+def _applied(expression: Applied) -> Column:
+    try:
+        return expression.function(*[column_of(part) for part in expression.parts])
+    except (TypeError, ValueError) as error:  # PySpark's own are among them
+        raise InvalidSpecError(
+            f"{expression!r}: {error} A function is given a Column for each operand, constants too. One that takes a plain value "
+            "is called by a function of yours: wp.apply(lambda at: F.date_format(at, 'yyyy-MM-dd'), wp.col('at'))."
+        ) from error
 
 
 def is_column(value: object) -> bool:

@@ -31,6 +31,7 @@ from windowpane.planning.patterns.plan import PatternPlan
 from windowpane.planning.rolling import RollingPlan
 from windowpane.planning.settling.plan import SettlingPlan
 from windowpane.planning.windows import WindowPlan
+from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import OperatorInput, buckets_of
 from windowpane.spark.building.outputs import Output, ToBlobs
 from windowpane.spark.internals.available_now import end_available_now_runs
@@ -179,7 +180,9 @@ class BuiltProgram:
         return any(each.time_mode == "ProcessingTime" for each in self.programs)
 
     def with_step(self, step: Step) -> BuiltProgram:
-        """Return the same program with a step behind its main output."""
+        """Return the same program with a step behind its main output; Spark's functions in it are called here, not in a batch."""
+        for made in step.expressions:
+            column_of(made)
         main = self.outputs["main"]
         return dataclasses.replace(self, outputs={**self.outputs, "main": dataclasses.replace(main, steps=(*main.steps, step))})
 

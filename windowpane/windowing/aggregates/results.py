@@ -103,7 +103,13 @@ def _positional(columns: Sequence[object]) -> Iterator[tuple[str, Expression | N
         elif isinstance(column, Name):
             yield column.name, column
         else:
-            raise InvalidSpecError(f"select was given {column!r} without a name: write select(name=...), or use .alias('name').")
+            raise unnamed(column)
+
+
+def unnamed(column: object) -> InvalidSpecError:
+    """Return the error for something in ``select`` that has no name; a Column of PySpark keeps its alias to itself."""
+    ways = "write select(name=...)" if hasattr(column, "cast") else "write select(name=...), or use .alias('name')"
+    return InvalidSpecError(f"select was given {column!r} without a name: {ways}.")
 
 
 def _expression(name: str, value: object) -> Expression:
@@ -132,6 +138,11 @@ class Select:
 
     columns: Results
 
+    @property
+    def expressions(self) -> list[Expression]:
+        """The expressions of its columns."""
+        return [made for _, made in self.columns]
+
     def __str__(self) -> str:
         return f"select {', '.join(texts(self.columns)) or ', '.join(name for name, _ in self.columns)}"
 
@@ -143,6 +154,11 @@ class Where:
     condition: Expression
     of_changes: bool = False
     """Whether results are a changelog: of an update one row may stay alone, so both are a ``delete`` and an ``insert``."""
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """Its condition."""
+        return [self.condition]
 
     def __str__(self) -> str:
         return f"where {self.condition!r}"
