@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,23 @@ _numbers = itertools.count()
 # How fast an example runs says more about the machine than about the code.
 settings.register_profile("windowpane", deadline=None)
 settings.load_profile("windowpane")
+
+
+_SPARK, _ALL_SPARK, _ALL_SLOW = (
+    re.compile(text, re.MULTILINE) for text in (r"mark\.spark", r"^pytestmark = .*mark\.spark", r"^pytestmark = .*mark\.slow")
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out, unread, a file that has no test of the marks asked for: to import each costs every process seconds."""
+    asked = f" {config.getoption('markexpr')} "
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py" or " or " in asked:
+        return None
+    text = collection_path.read_text()
+    lacking = " spark " in asked.replace(" not spark ", " ") and not _SPARK.search(text)
+    on_spark = " not spark " in asked and _ALL_SPARK.search(text)
+    slow = " not slow " in asked and _ALL_SLOW.search(text)
+    return True if lacking or on_spark or slow else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
