@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -73,9 +74,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what ``make test`` leaves to ``make test-all`` of a test with parameters."""
+    numbers = Counter[str]()
     for item in items:
+        share = item.get_closest_marker("slow_but_one_in")
         if is_slow(item):
             item.add_marker(pytest.mark.slow)
+        elif share is not None and item.get_closest_marker("slow") is None:
+            test = item.nodeid.partition("[")[0]
+            if numbers[test] % share.args[0]:
+                item.add_marker(pytest.mark.slow)
+            numbers[test] += 1
 
 
 def is_slow(item: pytest.Item) -> bool:

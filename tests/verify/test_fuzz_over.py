@@ -26,7 +26,7 @@ from windowpane.windowing.frames import Exclude, Units
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 from windowpane.windowing.over.spec import OverSpec
 
-BLOCK = 25
+BLOCK = 10
 
 
 @cache
@@ -34,13 +34,13 @@ def program_of(seed: int) -> OverProgram:
     return random_trial(seed).program
 
 
-@pytest.mark.slow_but("reference-duckdb-0", "columnar-duckdb-8", "columnar-reference-20")
+@pytest.mark.slow_but("reference-duckdb-0", "columnar-duckdb-20", "columnar-reference-50")
 @pytest.mark.parametrize(
     ("engine", "against", "block"),
     [
-        *[("reference", "duckdb", block) for block in range(8)],
-        *[("columnar", "duckdb", block) for block in range(8, 20)],
-        *[("columnar", "reference", block) for block in range(20, 80)],
+        *[("reference", "duckdb", block) for block in range(20)],
+        *[("columnar", "duckdb", block) for block in range(20, 50)],
+        *[("columnar", "reference", block) for block in range(50, 200)],
     ],
 )
 def test_random_programs_agree(engine: str, against: str, block: int) -> None:
@@ -55,6 +55,7 @@ def test_random_programs_agree(engine: str, against: str, block: int) -> None:
     assert lines[-1] == f"{BLOCK} passed, 0 failed"
 
 
+@pytest.mark.slow
 def test_the_programs_have_everything() -> None:
     programs = [*map(program_of, range(1200))]
     calls = [call for program in programs for call in program.spec.calls]
@@ -126,6 +127,7 @@ def test_late_rows_that_are_missing_are_seen(monkeypatch: pytest.MonkeyPatch) ->
     assert any("late rows: missing" in text for seed in range(60) for text in over.run(seed).differences)
 
 
+@pytest.mark.slow
 def test_the_input_has_everything() -> None:
     trials = [random_trial(seed) for seed in range(400)]
     programs = [trial.program for trial in trials]
@@ -136,6 +138,7 @@ def test_the_input_has_everything() -> None:
     assert any(batch.rows.num_rows > 200 for trial in trials for batch in trial.batches)
 
 
+@pytest.mark.slow
 def test_windows_are_over_columns_of_every_type() -> None:
     programs = [*map(program_of, range(1_500))]
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.conformance_path import ABSENT, find_conformance_root
+from tests.examples import first
 from tests.verify.test_vectors import RESTARTS, replay
 from verify.conformance.reading.vectors import find_files, read_cases
+
+MOST = first(3)
 
 
 def rolling_files() -> list[Path]:
@@ -20,9 +23,9 @@ def rolling_files() -> list[Path]:
 @pytest.mark.parametrize("engine", ["row", "columnar"])
 @pytest.mark.parametrize("file", rolling_files(), ids=lambda file: file.stem)
 def test_no_features_differ(file: Path, engine: str, restart: bool) -> None:
-    passed, failed, skipped = replay(file, restart, engine)
+    passed, failed, skipped = replay(file, restart, engine, MOST)
     assert failed == []
-    assert passed == len(list(read_cases(file)))
+    assert passed == min(len(list(read_cases(file))), MOST or 1_000)
     assert not skipped
 
 

@@ -44,10 +44,10 @@ def shared_files() -> list[Path]:
     return [*find_files([root / "flink", root / "oracle"]), *(root / "risingwave" / name for name in RISINGWAVE)]
 
 
-def replay(file: Path, restart: bool, engine: str = "row") -> tuple[int, list[str], Counter[str]]:
+def replay(file: Path, restart: bool, engine: str = "row", limit: int | None = None) -> tuple[int, list[str], Counter[str]]:
     """Return how many passed, what failed and differed, and the reasons for skipping."""
     passed, failed, skipped = 0, [], Counter[str]()
-    for case, verdict in replay_paths([file], engine, Options(restart)):
+    for case, verdict in replay_paths([file], engine, Options(restart), limit=limit):
         passed += verdict.passed
         failed += [f"{case.id}: {each}" for each in verdict.differences if verdict.failed]
         skipped.update([verdict.skipped] if verdict.skipped else [])

@@ -68,6 +68,7 @@ def _fresh(query: str, readers: str, names: tuple[str, ...]) -> list[dict[str, l
 
 
 @pytest.mark.slow_but("the same", "on close-windows", "on close-over")
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("what", _QUERIES)
 @pytest.mark.parametrize("first", ["the same", "on close"])
 def test_rows_are_those_of_the_new_view_made_fresh(tmp_path: Path, what: str, first: str) -> None:
@@ -83,6 +84,7 @@ def test_rows_are_those_of_the_new_view_made_fresh(tmp_path: Path, what: str, fi
 
 
 @pytest.mark.slow_but("the same", "over-having", "over-windows")
+@pytest.mark.slow_but_one_in(4)
 @pytest.mark.parametrize("what", [what for what, query in _QUERIES.items() if " s" in query])
 @pytest.mark.parametrize("first", ["the same", "over"])
 def test_views_that_read_it_have_the_rows_of_those_made_fresh(what: str, first: str) -> None:
@@ -157,6 +159,7 @@ _GOES_ON = {
 """(the old query, the new one, whether the view goes on)"""
 
 
+@pytest.mark.slow_but_one_in(4)
 @pytest.mark.parametrize("what", _GOES_ON)
 def test_a_view_goes_on_where_its_rows_and_state_are_those_of_one_made_fresh(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch

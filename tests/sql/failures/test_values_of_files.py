@@ -36,6 +36,7 @@ def test_texts_of_json_stay_as_they_are_written(tmp_path: Path, text: str) -> No
     assert taken == [[text.strip('"')]]
 
 
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_of_csv_stay_as_they_are_written(tmp_path: Path, text: str) -> None:
     taken = _taken(tmp_path / "in", "a.csv", f"x,y\n{text},1\n".encode(), "x text, y int")
@@ -66,6 +67,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("neighbour", ["", "no JSON\n"])
 @pytest.mark.parametrize(("kind", "written", "value"), VALUES)
 def test_a_value_of_json_is_the_same_beside_a_malformed_row(
@@ -113,6 +115,7 @@ def read(session: Session, folder: Path, columns: str, text: str, connector: str
 UUID = "0F8FAD5B-d9cb-469f-a165-70867728950E"
 
 
+@pytest.mark.slow_but_one_in(4)
 @pytest.mark.parametrize("other", ['{"a": "z"}', '{"a": 7}', '{"a": [1.50]}'], ids=["of texts", "of numbers", "of lists"])
 @pytest.mark.parametrize(
     "value", ["2", "1.50", "1e3", "12345678901234567.25", "true", f'"{UUID}"', '"2024-01-01T10:00:00Z"', '" x"', '""']
