@@ -76,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what ``make test`` leaves to ``make test-all`` of a test with parameters."""
     numbers = Counter[str]()
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("spark") is None:
+            raise pytest.UsageError(f"{item.nodeid} has a Spark session, so it needs the mark spark")
         share = item.get_closest_marker("slow_but_one_in")
         if is_slow(item):
             item.add_marker(pytest.mark.slow)

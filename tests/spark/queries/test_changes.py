@@ -15,6 +15,8 @@ from windowpane.cli import app
 from windowpane.errors import ChangedPlanError
 from windowpane.spark.queries.continuing import programs_of
 
+pytestmark = pytest.mark.spark
+
 FIRST = [("a", 1, 1), ("a", 3, 2), ("b", 12, 4)]
 SECOND = [("a", 13, 8), ("b", 18, 16), ("a", 22, 32), ("a", 9, 64), ("b", 27, 128), ("a", 34, 256)]
 END = [("z", 90, 0)]

@@ -15,6 +15,8 @@ from windowpane.errors import InvalidSpecError
 from windowpane.inspect.checkpoints import Checkpoint
 from windowpane.spark.internals.blob_state import SparkBlobStore
 
+pytestmark = pytest.mark.spark
+
 SCHEMA = "k string, t timestamp, v long"
 LOGGED = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

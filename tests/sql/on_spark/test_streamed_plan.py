@@ -79,7 +79,7 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
 
 
 @pytest.mark.parametrize(
-    ("argument", "spark"),
+    ("argument", "kind"),
     [
         ("big", "decimal(19, 0)"),
         ("price", "decimal(10, 2)"),
@@ -87,11 +87,11 @@ def test_groups_of_tumbling_windows_are_a_window_program(session: Session) -> No
         ("price::numeric(12, 4)", "decimal(12, 4)"),
     ],
 )
-def test_sums_take_the_digits_of_their_values(session: Session, argument: str, spark: str) -> None:
+def test_sums_take_the_digits_of_their_values(session: Session, argument: str, kind: str) -> None:
     query = groups("sum(x) AS s", f"tumble((SELECT at, {argument} AS x FROM s), at, INTERVAL '1 minute')", "window_start")
     found = planned(session, query)
     assert isinstance(found, StreamedGroups)
-    assert [call.spark for call in found.calls] == [spark]
+    assert [call.spark for call in found.calls] == [kind]
 
 
 def test_groups_that_change_are_a_window_program_that_takes_back(session: Session) -> None:
