@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 _ALL = "WINDOWPANE_EXAMPLES"
-_SHARE, _FEWEST = 24, 5
+_SHARE, _FEWEST = 48, 5
 
 
 def examples(number: int) -> int:
@@ -28,6 +28,6 @@ def some(items: Sequence[Any], one_in: int) -> Sequence[Any]:
 
 
 def seeds(number: int) -> list[Any]:
-    """Return so many seeds, to parametrize a test with: one in twelve is of ``make test``, the others have the mark ``slow``."""
-    kept = max(number // 12, 1)
+    """Return so many seeds, to parametrize a test with: one in 24 is of ``make test``, the others have the mark ``slow``."""
+    kept = max(number // 24, 1)
     return [*range(kept), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(kept, number))]

@@ -51,7 +51,7 @@ def rows_of(session: Session, view: str) -> list[str]:
     return sorted(map(repr, session.query(f"SELECT * FROM {view}").rows()))
 
 
-@pytest.mark.parametrize("counts", [(2, 5, 1, 3), (8, 1, 4, 2)])
+@pytest.mark.parametrize("counts", [(2, 5, 1, 3), pytest.param((8, 1, 4, 2), marks=pytest.mark.slow)])
 def test_views_go_on_in_other_buckets(monkeypatch: pytest.MonkeyPatch, counts: tuple[int, ...]) -> None:
     """Keys are NULL, at infinity, and spans that are written in two ways."""
     run_in_process(monkeypatch)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.examples import first
 from tests.sql.against_duckdb import check
 from windowpane.errors import SqlTypeError, UnsupportedSqlError
 from windowpane.sql import Session
@@ -48,7 +49,7 @@ def _change(rng: random.Random) -> list[str]:
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_nearest_rows_through_random_changes(seed: int) -> None:
     rng = random.Random(seed)
-    rounds = [[each for _ in range(rng.choice([1, 1, 2, 6])) for each in _change(rng)] for _ in range(6)]
+    rounds = [[each for _ in range(rng.choice([1, 1, 2, 6])) for each in _change(rng)] for _ in range(first(3) or 6)]
     check([*QUERIES, TWICE], DECLARED, rounds)
 
 
