@@ -113,7 +113,7 @@ def test_a_kill_around_the_swap_leaves_the_old_views_or_the_new_ones(spark, tmp_
         assert embedded._rows(session, "v", "top") == {"v": ["(1, 3, 1)", "(2, 2, 1)", "(3, 1, 1)"], "top": ["(3,)"]}
 
 
-@pytest.mark.slow_but("computed", "having", "windows")
+@pytest.mark.slow_but("having", "windows")
 @pytest.mark.parametrize("what", ["renamed", "computed", "a column more", "a condition", "having", "windows", "on close", "over"])
 def test_views_in_stages_have_the_rows_of_those_made_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     run_in_process(monkeypatch)

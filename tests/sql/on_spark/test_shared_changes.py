@@ -259,7 +259,7 @@ def test_a_kill_between_two_steps_loses_nothing_and_counts_nothing_twice(tmp_pat
     killed_at(step, tmp_path, monkeypatch)
 
 
-@pytest.mark.slow_but("the batch is in", "the batch is about to commit")
+@pytest.mark.slow_but("the batch is in")
 @pytest.mark.parametrize("step", ON_CONNECT)
 def test_nor_does_a_kill_of_a_client_of_spark_connect(tmp_path: Path, monkeypatch, small_parts, step) -> None:
     """The next session is one of Spark Connect, or a classic one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.examples import some
 from tests.sql.in_process import NO_SPARK, run_in_process
 from windowpane.sql import Session
 from windowpane.sql.catalog.entries import ViewInfo
@@ -253,7 +254,8 @@ ROUNDS = (
 def test_each_round_goes_on_in_a_session_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_in_process(monkeypatch)
     store = str(tmp_path / "views.duckdb")
-    made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items())]
+    views = {name: VIEWS[name] for name in some(list(VIEWS), 2)}
+    made = [*(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in views.items())]
     with Session(store=":memory:") as embedded:
         embedded.run("; ".join([TABLES.strip().rstrip(";"), *made]))
         with Session(NO_SPARK, store) as session:
@@ -262,7 +264,7 @@ def test_each_round_goes_on_in_a_session_of_its_own(tmp_path: Path, monkeypatch:
             embedded.run(f"{statements}; FLUSH")
             with Session(NO_SPARK, store) as session:
                 session.run(f"{statements}; FLUSH")
-                for name in VIEWS:
+                for name in views:
                     found, right = (sorted(map(repr, each.query(f"SELECT * FROM {name}").rows())) for each in (session, embedded))
                     assert found == right, name
                     assert found or statements != ROUNDS[-1]

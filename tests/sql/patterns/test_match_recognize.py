@@ -242,6 +242,7 @@ VALUES = [5, 4, 3, 6, 7, 1, 3, 2, 1, 8, 9, 1]
 
 
 @pytest.mark.slow_but(*(f"{chain}-session" for chain in CHAINS), "groups of windows below", "a join above")
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.parametrize("where", ["session", "spread_session"])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_in_chains(chain: str, where: str, request: pytest.FixtureRequest) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import duckdb
 import pytest
 
@@ -54,10 +56,17 @@ def test_a_result_that_is_streamed_beside_the_session_has_them_too() -> None:
         assert [row for part in parts for row in part.rows()] == [("A B",), ("C D",)]
 
 
-@pytest.mark.parametrize("macro", MACROS, ids=lambda macro: macro.split("(")[0].split()[-1])
-def test_each_is_defined_by_its_name_alone(macro: str) -> None:
-    name = macro.split("(")[0].split()[-1]
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that has the functions; macros are those of a connection."""
     with duckdb.connect() as connection:
         register(connection)
+        yield connection
+
+
+@pytest.mark.parametrize("macro", MACROS, ids=lambda macro: macro.split("(")[0].split()[-1])
+def test_each_is_defined_by_its_name_alone(macro: str, database: duckdb.DuckDBPyConnection) -> None:
+    name = macro.split("(")[0].split()[-1]
+    with database.cursor() as connection:
         Macros(connection).define(f"SELECT {name}(1)")
         assert connection.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name = ?", [name]).fetchall() == [(1,)]

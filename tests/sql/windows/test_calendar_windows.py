@@ -118,6 +118,7 @@ def test_windows_of_one_row(session: Session, at: str, call: str, expected: list
     assert [each for each in found if each != ("None", "None")] == expected
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("zone", ZONES)
 def test_bounds_are_the_first_instants_of_local_dates(session: Session, zone: str) -> None:
     """DuckDB's ICU says the local date of an instant: a bound is in the period, and a microsecond before it another one is.

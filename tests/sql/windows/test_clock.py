@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.examples import first
 from tests.sql.in_process import spread_session
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
@@ -59,7 +60,7 @@ def test_views_show_what_their_query_does_at_the_time_of_each_flush(seed: int, t
     session.run("CREATE TABLE t (id int PRIMARY KEY, at timestamp, v int); CREATE TABLE u (v int); INSERT INTO u VALUES (1), (2)")
     for name, query in views.items():
         session.run(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-    for step in range(6):
+    for step in range(first(3) or 6):
         clock.now += timedelta(minutes=rng.choice([0, 7, 25, 90]), days=rng.choice([0, 0, 0, 1]))
         for _ in range(rng.randint(0, 4)):
             identity, minutes = rng.randint(1, 12), rng.choice([-80, -60, -30, -10, -1, 0, 1, 30, -43_200, -44_640, -44_700])

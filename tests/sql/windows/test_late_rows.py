@@ -106,7 +106,7 @@ def rule(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.slow_but("open_windows-0.4-hop", "open_windows-0.4-session", "open_windows-0.4-no_windows", "watermark-0.4-session")
+@pytest.mark.slow_but("open_windows-0.4-session", "watermark-0.4-session")
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("flush", [0.0, 0.4])
 def test_a_view_has_the_rows_of_the_rule_wherever_a_flush_falls(kind: str, rule: str, flush: float) -> None:
@@ -220,7 +220,7 @@ def sent_late(folder: Path) -> list[Late]:
     )
 
 
-@pytest.mark.slow_but("hop", "session")
+@pytest.mark.slow_but("session")
 @pytest.mark.parametrize("kind", COUNTS)
 def test_a_sink_has_the_rows_that_a_view_is_too_late_for_and_the_windows_they_missed(kind: str, tmp_path: Path) -> None:
     chunks, store = chunks_of(7), str(tmp_path / "store.db")
