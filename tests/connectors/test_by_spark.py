@@ -24,6 +24,7 @@ VERSION = "4.0.0" if SPARK < (4, 1) else "4.1.1" if SPARK < (4, 2) else "4.2.0"
 NEEDED = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 
 
+@pytest.mark.slow
 def test_without_the_jar_spark_says_which(spark: Any) -> None:
     with pytest.raises(MissingJarError, match=r"packages org\.apache\.spark:spark-sql-kafka-0-10_2\.13:<version>"):
         wp.read_kafka(spark, "orders", servers="localhost:9092", through="spark")

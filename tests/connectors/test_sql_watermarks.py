@@ -111,8 +111,8 @@ def test_how_long_a_watermark_waits_is_checked(broker: Broker) -> None:
             session.run(f"CREATE SOURCE s (p int) {minute} FORMAT PLAIN ENCODE JSON")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.slow_ids("TABLE")
 @pytest.mark.parametrize("kind", ["SOURCE", "TABLE"])
 def test_a_slow_partition_loses_no_row_on_spark(spark: Any, broker: Broker, kind: str) -> None:
     """A source is read by the tasks of the view, a table goes into the store: both have a watermark of each partition."""

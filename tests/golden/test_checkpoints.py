@@ -14,6 +14,7 @@ from tests.golden.programs import PROGRAMS
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.slow_ids(
     "counts",
     "first_rows",

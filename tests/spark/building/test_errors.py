@@ -441,6 +441,7 @@ class Totals(wp.AggregateFunction):
         return getattr(accumulator, "value", accumulator)
 
 
+@pytest.mark.slow
 def test_where_state_is_safe_an_object_of_the_users_is_refused_and_values_go_on(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 14, 2)], [("z", 60, 0)])
 

@@ -132,6 +132,7 @@ def test_a_stream_that_is_stopped_in_the_middle(spark: SparkSession, tmp_path: P
         run(paid=wp.col("kind") == "refund").awaitTermination()
 
 
+@pytest.mark.slow
 def test_another_pattern_goes_on_over_the_rows_that_wait(spark: SparkSession, tmp_path: Path) -> None:
     def run(text: str, **options: Any) -> None:
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))

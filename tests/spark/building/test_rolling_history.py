@@ -89,6 +89,7 @@ def test_what_the_history_has_counts_once_after_a_restart_too(spark: Any, tmp_pa
     assert sum(second.counted("late_dropped")) == 0
 
 
+@pytest.mark.slow
 def test_the_cut_is_after_the_newest_row_where_it_is_not_given(spark: Any, tmp_path: Path) -> None:
     batches: list[list[tuple[Any, ...]]] = [[("a", 29, 100, False), ("a", 30, 2, False)], [(None, 60, None, True)]]
     found = run(live(spark, tmp_path, batches).emit("each"), history=table(spark, PAST))
@@ -96,6 +97,7 @@ def test_the_cut_is_after_the_newest_row_where_it_is_not_given(spark: Any, tmp_p
     assert sum(found.counted("before_cut")) == 1
 
 
+@pytest.mark.slow
 def test_a_history_without_rows_is_no_history(spark: Any, tmp_path: Path) -> None:
     batches: list[list[tuple[Any, ...]]] = [[("a", 29, 9, False), ("a", 30, 2, False)], [(None, 60, None, True)]]
     found = run(live(spark, tmp_path, batches).emit("each"), history=table(spark, []))

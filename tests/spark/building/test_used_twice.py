@@ -120,6 +120,7 @@ def test_each_use_of_a_random_program_has_the_rows_of_the_use_alone(spark: Any, 
     assert collected(uses[0].union(uses[1]).union(uses[2]), tmp_path / "thrice") == expected
 
 
+@pytest.mark.slow
 def test_main_and_late_rows_of_one_result_are_whole_in_one_query(spark: Any, tmp_path: Path) -> None:
     result = windows(Feed(tmp_path / "in", EVENTS).add(*BATCHES).stream(spark))
     main, late = result.df.select("k", F.col("s").alias("v")), result.get_side_output("late").select("k", F.col("v"))

@@ -71,7 +71,7 @@ def test_bounded_and_monotonous_are_sparks_watermark(spark: Any, tmp_path: Path,
     assert len(collected.rows("late")) == is_late
 
 
-@pytest.mark.slow_ids("boolean")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["timestamp", "boolean"])
 def test_rows_say_how_far_the_stream_is_complete(spark: Any, tmp_path: Path, kind: str) -> None:
     no, complete = (None, 20) if kind == "timestamp" else (False, True)
@@ -227,6 +227,7 @@ def test_windows_close_when_the_stream_has_stopped(spark: Any, tmp_path: Path, q
     assert reached == sorted(reached)
 
 
+@pytest.mark.slow
 def test_rows_that_close_windows_at_once_need_no_batch_behind_them(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
     feed = Feed(tmp_path / "in").add([("a", 1, 1)], [("a", 25, 2)])
     collected = started(counts(feed.stream(spark), wp.Watermarks.bounded("1 second").at_once()), tmp_path, queries)
@@ -329,7 +330,7 @@ def test_operators_that_would_not_see_the_watermark_are_refused(spark: Any, tmp_
         by_key.select(n=wp.row_number()).emit_on_update()
 
 
-@pytest.mark.slow_but("True")
+@pytest.mark.slow
 @pytest.mark.parametrize("of_each_key", [False, True])
 def test_over_windows_behind_windows_whose_watermark_spark_does_not_know(spark: Any, tmp_path: Path, of_each_key: bool) -> None:
     """That of the stream comes with the results; one of each key is said again, and the newest result of a key waits."""

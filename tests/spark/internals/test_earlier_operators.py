@@ -85,6 +85,7 @@ def test_a_watermark_of_late_rows_that_would_keep_them_from_being_late_is_refuse
         wp.stream(late, "at", watermark="5 seconds").key_by("k").window(TEN).aggregate(n=wp.count())
 
 
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.parametrize("strategy", [wp.Watermarks.bounded("0 seconds"), wp.Watermarks.bounded("0 seconds").at_once()])
 def test_a_table_of_results_has_no_watermark_of_the_operator_that_made_them(
     spark: Any, tmp_path: Path, strategy: wp.Watermarks
@@ -125,6 +126,7 @@ def test_windows_are_over_a_join_whose_sides_are_results_and_rows_of_a_source(sp
     assert wp.stream(joined.df, "window_end").source.is_window_end
 
 
+@pytest.mark.slow
 def test_windows_over_windows_over_rows_that_an_operator_holds_back_are_not_late(spark: Any, tmp_path: Path) -> None:
     """The second windows fire as far behind the watermark as their rows may be."""
     batches = [("a", 1, 1), ("a", 3, 2)], [("a", 12, 3), ("a", 14, 4)], [("a", 26, 5)], [("a", 43, 6)], [("a", 1000, 7)]
@@ -160,6 +162,7 @@ def test_the_longest_delay_of_the_parts_of_a_union_is_that_of_all(spark: Any, tm
     assert run(both).rows() == [("a", 0, 10, 4, 3 + 7), ("a", 10, 20, 4, 4 + 5), ("a", 20, 30, 2, 2 + 1)]
 
 
+@pytest.mark.slow
 def test_a_view_of_results_has_names_of_counters_of_its_own(spark: Any, tmp_path: Path) -> None:
     by_windows(spark, tmp_path).createOrReplaceTempView("results_of_windows")
     sums = spark.sql("SELECT k, window_end, s FROM results_of_windows")

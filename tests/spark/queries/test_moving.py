@@ -71,6 +71,7 @@ def test_a_checkpoint_is_compared_verified_rescaled_and_copied_and_goes_on_with_
     assert json.loads(newest.read_text().split("\n")[1])["conf"]["spark.sql.shuffle.partitions"] == "3"
 
 
+@pytest.mark.slow
 def test_a_copy_goes_on_after_the_checkpoint_it_is_of_is_gone(spark: Any, tmp_path: Path) -> None:
     unpack("counts", tmp_path / "old", tmp_path / "in")
     wp.checkpoints.copy(str(tmp_path / "old"), str(tmp_path / "new"), spark=spark)

@@ -62,6 +62,7 @@ def test_a_streaming_changelog_goes_on_from_its_checkpoint(spark: Any, tmp_path:
     assert len(str(caught.value).splitlines()) < 30
 
 
+@pytest.mark.slow_but_one_in(4)
 @pytest.mark.parametrize("way", ["checkpoint", "none", "foreachBatch", "start"])
 def test_a_query_with_a_new_checkpoint_is_applied_to_a_table_that_exists(spark: Any, tmp_path: Path, way: str) -> None:
     """Its batches are numbered from 0 again: none of them is one that the table has."""

@@ -43,8 +43,8 @@ def test_arrow_reads_each_file_once_whatever_its_name(spark: Any, by_arrow: Any,
     assert counted(spark, spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in")), tmp_path) == ids
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.slow_but("contents")
 @pytest.mark.parametrize("by", ["parquet", "contents"])
 def test_files_that_come_one_by_one_may_have_any_name(spark: Any, by_arrow: Any, tmp_path: Path, by: str) -> None:
     ids = write(tmp_path / "in", "plain", "a[1]", "a1")
@@ -73,6 +73,7 @@ def test_where_spark_reads_such_a_name_is_refused(spark: Any, tmp_path: Path) ->
     assert wp.stream(one, "at", "1 second").key_by("k").count_window(1).aggregate(n=wp.count()).df.columns
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_such_a_name_that_comes_later_ends_the_query_and_the_next_run_is_right(spark: Any, by_arrow: Any, tmp_path: Path) -> None:
     rows = lambda: spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))  # noqa: E731

@@ -129,6 +129,7 @@ def places(first: int) -> list[dict[str, Any] | None]:
     return found
 
 
+@pytest.mark.slow
 def test_structs_of_plain_values_are_read_by_arrow_with_the_rows_of_spark(spark, tmp_path, by_spark):
     kind = pa.struct(
         [
@@ -221,6 +222,7 @@ def test_texts_are_read_as_codes_where_a_file_holds_each_once(tmp_path):
     assert {str(table.schema.field("few").type) for table in read(path, schema, "category")} == {"string"}
 
 
+@pytest.mark.slow
 def test_files_of_coded_texts_and_of_others_are_one_stream(spark, tmp_path, by_spark):
     # The texts of the second file all differ, as far as its rows are concerned; those of the others repeat.
     for number in range(3):

@@ -65,7 +65,7 @@ def seen_by_place(seen: Path) -> dict[tuple[int, str], int]:
     return counted
 
 
-@pytest.mark.slow_but("own")
+@pytest.mark.slow
 @pytest.mark.parametrize("watermark", ["5 seconds", wp.Watermarks.bounded("5 seconds").at_once()], ids=["spark", "own"])
 def test_rows_that_cannot_be_late_fold_before_the_shuffle(spark: Any, tmp_path: Path, watermark: Any) -> None:
     feed, seen = Feed(tmp_path / "in").add(*FIRST), tmp_path / "seen"

@@ -55,6 +55,7 @@ def test_a_store_goes_on_in_another_folder(tmp_path: Path, monkeypatch, every_ke
         assert held(session) == [[["1", "2", "15"], ["2", "2", "21"], ["3", "1", None]], [["5", "36"]]]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_copy_of_a_store_takes_no_change_set_twice_on_spark(spark, tmp_path: Path, every_key_is_unique: Watch) -> None:
     first, copied = tmp_path / "first", tmp_path / "a [copy]"

@@ -247,6 +247,7 @@ def test_such_views_hold_what_the_embedded_engine_has_on_spark_over_a_restart(
         assert shown["quotes in near"] == expected["quotes"]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [("by_sym",), pytest.param(FEW, marks=pytest.mark.slow)], ids=len)
 def test_such_views_are_tables_of_a_postgres_store(spark, tmp_path: Path, postgres_url, names: tuple[str, ...]) -> None:

@@ -125,6 +125,7 @@ CREATE MATERIALIZED VIEW most AS SELECT max(n) AS n FROM numbers
 """
 
 
+@pytest.mark.slow
 def test_views_that_are_made_together_start_together_and_none_behind_one_that_fails_is_made(spark, monkeypatch) -> None:
     started, start = list[list[str]](), ViewBatches.start
 
@@ -214,6 +215,7 @@ def test_tasks_share_large_change_sets_over_a_restart(spark, tmp_path: Path, mon
         assert session.query("SELECT * FROM totals ORDER BY k").rows() == session.query(f"{totals} ORDER BY k").rows()
 
 
+@pytest.mark.slow
 def test_a_view_that_fails_does_not_hold_up_the_others_nor_the_next_session(spark, tmp_path: Path, caplog) -> None:
     store = str(tmp_path / "views.duckdb")
     with Session(spark, store=store) as session:

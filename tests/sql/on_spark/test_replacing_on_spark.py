@@ -53,6 +53,7 @@ def _folders(session: Session) -> dict[str, str]:
     return {name: pending.stream(name).folder for name in _OLD}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_views_on_spark_are_replaced_while_others_read_them(spark, tmp_path: Path) -> None:
     choices, folder, store = random.Random(5), tmp_path / "in", str(tmp_path / "views.duckdb")

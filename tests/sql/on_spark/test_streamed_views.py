@@ -203,6 +203,7 @@ def largest_result(spark, size: str) -> Iterator[None]:
         conf.set(name, before)
 
 
+@pytest.mark.slow
 def test_changes_of_a_batch_reach_the_store_by_files_and_not_as_results_of_tasks(spark, tmp_path: Path) -> None:
     names = [f"{number:06} {hashlib.sha256(str(number).encode()).hexdigest()}" for number in range(30_000)]
     write(tmp_path / "in", 1, [(1, name, 1, 1, Decimal(1), minute(0)) for name in names])

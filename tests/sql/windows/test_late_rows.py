@@ -276,6 +276,7 @@ def write_file(folder: Path, number: int, chunk: Sequence[Row]) -> None:
     pq.write_table(table, folder / f"{number:03}.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("rule", ["open_windows"])
 def test_views_on_spark_have_the_same_rows(spark, folder: Path, rule: str) -> None:
