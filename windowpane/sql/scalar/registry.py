@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from functools import cache
 from typing import Any, Final
 
 import duckdb
@@ -17,9 +19,18 @@ _WORD = re.compile(r"\bwindowpane_\w+")
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Register the functions; outside of a transaction, which could take them back."""
     create: Any = connection.create_function  # its types know enums where it takes their names
-    numeric = {f"numeric_{name}": (strict(kernel), result) for name, (kernel, result) in FUNCTIONS.items()}
-    for name, (kernel, result) in {**numeric, **KERNELS}.items():
+    for name, (kernel, result) in _functions().items():
         create(f"windowpane_{name}", kernel, None, result, type="arrow", null_handling="special")  # else none returns NULL
+
+
+@cache
+def _functions() -> dict[str, tuple[Any, Any]]:
+    """Return the functions and the types of their results, with their signatures, which DuckDB reads at each opening."""
+    numeric = {f"numeric_{name}": (strict(kernel), result) for name, (kernel, result) in FUNCTIONS.items()}
+    functions: dict[str, tuple[Any, Any]] = {**numeric, **KERNELS}
+    for kernel, _ in functions.values():
+        kernel.__signature__ = inspect.signature(kernel, eval_str=True)
+    return functions
 
 
 class Macros:
