@@ -73,6 +73,7 @@ def _without(table: Any) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_state_of_a_golden_checkpoint_is_the_same_in_other_buckets(name: str, tmp_path: Path) -> None:
     extract(FOLDER / f"{name}.tar.xz", tmp_path)

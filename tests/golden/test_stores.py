@@ -12,7 +12,7 @@ from tests.golden.stores import RESULTS, run, unpack
 GOLDEN = json.loads(RESULTS.read_text())
 
 
-@pytest.mark.parametrize(("scripts", "moment"), [((), "before"), (("after.sql",), "after")])
+@pytest.mark.parametrize(("scripts", "moment"), [pytest.param((), "before", marks=pytest.mark.slow), (("after.sql",), "after")])
 def test_a_golden_store_goes_on_with_its_results(tmp_path: Path, scripts: tuple[str, ...], moment: str) -> None:
     unpack(tmp_path / "views.duckdb")
     assert run(tmp_path / "views.duckdb", *scripts) == GOLDEN[moment]

@@ -89,6 +89,7 @@ def local(instant: int, zone: str) -> dt.datetime:
     return (EPOCH + dt.timedelta(microseconds=instant)).astimezone(zone_of(zone)).replace(tzinfo=None, fold=0)
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("zone", ZONES)
 def test_windows_begin_where_duckdb_truncates(zone: str) -> None:
     """The zone is the seed: 10,000 instants, half of them in the last years, half in any ten years before.

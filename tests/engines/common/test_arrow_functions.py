@@ -106,6 +106,7 @@ def _rows(tables: Any, number: int) -> list[dict]:
     return [row for which, table in tables if which == number for row in table.to_pylist()]
 
 
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize("assigner", ASSIGNERS, ids=lambda assigner: type(assigner).__name__)
 @pytest.mark.parametrize("kind", FUNCTIONS)
@@ -135,6 +136,7 @@ COUNTED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow_but_one_in(2)
 @pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize(
     ("kind", "parts"), [*((kind, parts) for kind in FUNCTIONS for parts in EARLY), *(("aggregate", parts) for parts in COUNTED)]
