@@ -67,6 +67,7 @@ def test_disorder_is_of_the_order_only(folder: Path, tmp_path: Path) -> None:
     assert mixed != sorted(mixed)
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_view_has_the_rows_of_duckdb(folder: Path, name: str, tmp_path: Path) -> None:
     """Every query, embedded: the second file of each entity arrives when the view has the first."""

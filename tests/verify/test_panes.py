@@ -16,7 +16,7 @@ from verify.conformance.runner import replay_paths
 BUNDLES = "Beam asked the trigger once a bundle, windowpane once a row"
 
 
-MOST = first(30)
+MOST = first(16)
 
 
 def beam_files() -> list[Path]:

@@ -94,6 +94,7 @@ def test_a_bucket_is_the_same_in_another_process() -> None:
     assert bucket_numbers(pa.table({"a": ["JFK"], "b": [2]}), ["a", "b"], 65_537).tolist() == [int(printed)]
 
 
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("window", [wp.TumblingEventTimeWindows.of("10 s"), wp.EventTimeSessionWindows.with_gap("1 s")])
 @pytest.mark.parametrize("name", ["text", "long text", "decimal", "double", "struct"])
 @pytest.mark.parametrize(("rows", "keys"), [(KEYS, KEYS), (100_000, KEYS), (100_000, 100_000)])

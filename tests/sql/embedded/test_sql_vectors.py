@@ -19,7 +19,7 @@ def sql_files() -> list[Path]:
 @pytest.mark.skipif(not sql_files(), reason=ABSENT)
 @pytest.mark.parametrize("file", sql_files(), ids=lambda file: file.stem)
 def test_shared_sql_vectors(file: Path) -> None:
-    verdicts = [(case.id, verdict) for case, verdict in replay_paths([file], "local", limit=first(8))]
+    verdicts = [(case.id, verdict) for case, verdict in replay_paths([file], "local", limit=first(4))]
 
     assert verdicts
     assert [(name, verdict.differences) for name, verdict in verdicts if not verdict.passed] == []

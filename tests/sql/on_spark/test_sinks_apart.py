@@ -58,6 +58,7 @@ def older_session(folder: Path) -> None:
     shutil.copy(folder / "state1", folder / "state.duckdb")
 
 
+@pytest.mark.slow_but_one_in(4)
 @pytest.mark.parametrize("part", [older_store, no_store, older_session])
 @pytest.mark.parametrize("changes", ["INSERT INTO t VALUES (7, 7); ", ""])
 def test_a_sink_that_is_apart_from_its_session_is_refused_by_each_flush(

@@ -44,7 +44,7 @@ ROWS = (
 )
 
 
-@pytest.mark.slow_but_one_in(2)
+@pytest.mark.slow_but_one_in(3)
 @pytest.mark.parametrize("closes", ["", " EMIT ON WINDOW CLOSE"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_both_forms_give_the_same(name: str, closes: str, tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def _positional(columns: Sequence[object]) -> Iterator[tuple[str, Expression | N
 
 def unnamed(column: object) -> InvalidSpecError:
     """Return the error for something in ``select`` that has no name; a Column of PySpark keeps its alias to itself."""
-    ways = "write select(name=...)" if hasattr(column, "cast") else "write select(name=...), or use .alias('name')"
+    of_pyspark = hasattr(column, "cast") and not isinstance(column, Expression)
+    ways = "write select(name=...)" if of_pyspark else "write select(name=...), or use .alias('name')"
     return InvalidSpecError(f"select was given {column!r} without a name: {ways}.")
 
 
