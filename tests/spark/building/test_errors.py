@@ -459,6 +459,7 @@ def test_where_state_is_safe_an_object_of_the_users_is_refused_and_values_go_on(
     assert found == [("a", 0, 10, 1), ("a", 10, 20, 2)]
 
 
+@pytest.mark.slow
 def test_a_changed_program_is_refused_by_name_and_the_old_one_goes_on(spark, tmp_path):
     feed = Feed(tmp_path / "in").add([("a", 1, 1), ("a", 14, 2)])
 

@@ -155,7 +155,7 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.slow_ids(*(name for name in CHAINS if name != "windows"))
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_chain_goes_on_from_a_history(spark: Any, tmp_path: Path, name: str) -> None:
     chain = CHAINS[name]

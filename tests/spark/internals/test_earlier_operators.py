@@ -137,6 +137,7 @@ def test_windows_over_windows_over_rows_that_an_operator_holds_back_are_not_late
     assert run(tens).rows() == [("a", 0, 10, 1, 7), ("a", 10, 20, 1, 5), ("a", 20, 30, 1, 1), ("a", 40, 50, 1, 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_stream", [True, False])
 def test_ends_of_windows_of_keys_with_watermarks_of_their_own_are_ends(spark: Any, tmp_path: Path, is_stream: bool) -> None:
     """They count as the microsecond before, as of a static DataFrame, where nothing has a watermark."""
@@ -149,6 +150,7 @@ def test_ends_of_windows_of_keys_with_watermarks_of_their_own_are_ends(spark: An
     assert (run(tens).rows() if is_stream else rows_of(tens.df)) == (expected[:2] if is_stream else expected)
 
 
+@pytest.mark.slow
 def test_the_longest_delay_of_the_parts_of_a_union_is_that_of_all(spark: Any, tmp_path: Path) -> None:
     batches = [("a", 1, 1), ("a", 3, 2)], [("a", 12, 3), ("a", 14, 4)], [("a", 26, 5)], [("a", 1000, 6)]
     stream = Feed(tmp_path).add(*batches).stream(spark)

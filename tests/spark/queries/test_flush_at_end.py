@@ -81,6 +81,7 @@ def test_a_normal_run_logs_no_warning_of_its_state(spark: Any, feed: Feed, tmp_p
     assert "TimerStateImpl" not in logged
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_written_under_the_same_number(spark: Any, feed: Feed, tmp_path: Path) -> None:
     collected, numbers = Collected(), list[int]()
     take = collected.sink("main")

@@ -109,6 +109,7 @@ def test_a_sink_that_is_removed_during_a_run_ends_it(spark: Any, tmp_path: Path,
         query.stop()
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_sink_has_and_spark_has_not_committed_is_given_again(spark: Any, tmp_path: Path) -> None:
     for sink in ("duckdb", "files"):
         (tmp_path / sink).mkdir()

@@ -56,6 +56,7 @@ def test_files_that_come_one_by_one_may_have_any_name(spark: Any, by_arrow: Any,
     assert counted(spark, rows, tmp_path) == ids
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_contents_are_read_once_whatever_the_name_of_their_file(spark: Any, tmp_path: Path) -> None:
     ids = write(tmp_path / "in", *NAMES)

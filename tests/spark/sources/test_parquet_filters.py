@@ -19,6 +19,7 @@ from windowpane.spark.sources.parquet_files import ParquetStream, parquet_stream
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("by_arrow")]
 
 
+@pytest.mark.slow
 def test_columns_of_other_names_and_filters_are_read_by_arrow_with_the_rows_of_spark(spark, tmp_path, by_spark):
     for number in range(4):
         written(tmp_path / "in", number)
