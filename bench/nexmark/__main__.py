@@ -47,6 +47,9 @@ def nexmark(
     files: Annotated[int, typer.Option(help="In how many files of an entity they arrive; Spark takes one a batch.")] = 20,
     disorder: Annotated[int, typer.Option(help="Within so many events, the order of arrival is not that of time.")] = 10_000,
     timeout: Annotated[float, typer.Option(help="Seconds that a run may take.")] = 600,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where events are written once, for later runs too; else a temporary one.")
+    ] = None,
 ) -> None:
     """Run the queries, each on each system in a process of its own.
 
@@ -54,18 +57,21 @@ def nexmark(
     same. A system is left out where it has no such query. SQL keeps its results in its store, ``fluent`` and
     ``spark_written`` keep them as Parquet files; native Spark and Flink throw them away.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        systems = system or list(_SYSTEMS)
-        events.write(Path(folder), number, files, disorder, csv="flink" in systems)
-        table = Table(title=f"Nexmark, {number:,} events in {files} files, disorder {disorder:,}")
-        for heading in ("query", "system", "whole job", "processor time", "peak memory", "batch", "rows"):
-            table.add_column(heading, justify="left" if heading in ("query", "system") else "right")
+    systems = system or list(_SYSTEMS)
+    table = Table(title=f"Nexmark, {number:,} events in {files} files, disorder {disorder:,}")
+    for heading in ("query", "system", "whole job", "processor time", "peak memory", "batch", "rows"):
+        table.add_column(heading, justify="left" if heading in ("query", "system") else "right")
+    with tempfile.TemporaryDirectory() as temporary:
+        events_in = (folder or Path(temporary)).absolute() / f"{number}-{files}-{disorder}"
+        csv = "flink" in systems
+        if not (events_in / "csv" if csv else events_in).exists():
+            events.write(events_in, number, files, disorder, csv=csv)
         for name in query or QUERIES:
             for each in systems:
-                row = _row(each, name, Path(folder), timeout)
+                row = _row(each, name, events_in, timeout)
                 console.print(*row, sep="  ", highlight=False)
                 table.add_row(*row)
-        console.print(table)
+    console.print(table)
 
 
 def _row(name: str, query: str, folder: Path, timeout: float) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ class Names:
         self._calls: dict[Hashable, WindowedCall] = {}
         self.input = [name for name in source.columns if name != CHANGE_TYPE]  # The columns of the input that users see.
         self.is_changelog = CHANGE_TYPE in self._dataframe.columns
+        if self._request.settings.late_tag is not None:
+            self._add_all()
         for name in self._request.key:
             self.projection.add(name, "key", "")
         # The columns of the main output, as (name, expression over names).
@@ -44,8 +46,6 @@ class Names:
         self.calls = tuple(self._calls.values())
         if source.event_time is not None:
             self.projection.add(source.event_time, "event_time", "")
-        if self._request.settings.late_tag is not None:
-            self._add_all()
         self._check_output()
         self.columns = tuple(self.projection.columns)  # those that travel through the operators
         self.projection.add_system()
