@@ -78,19 +78,16 @@ def test_window_close_emits_each_row_once_and_late_rows_by_the_side(spark, tmp_p
         [(7, "b", 200, 4)],
     )
     late = wp.OutputTag("late")
-    result = (
-        wp.over(feed.stream(spark), event_time="t", watermark="0 seconds", key="id")
-        .partition_by("sym")
-        .order_by("t")
-        .select("*", n=wp.row_number(), recent=wp.sum("price").range("-15 seconds", 0), of_all=wp.count().over(partition_by=()))
-        .side_output_late_data(late)
-        .emit_on_window_close()
-    )
-    collected = run(result, "main", "late")
+    trades = wp.over(feed.stream(spark), event_time="t", watermark="0 seconds", key="id").partition_by("sym").order_by("t")
+    recent, of_all = wp.sum("price").range("-15 seconds", 0), wp.count().over(partition_by=())
+    result = trades.select("*", n=wp.row_number(), recent=recent, of_all=of_all).side_output_late_data(late)
+    collected = run(result.emit_on_window_close(), "main", "late")
     expected = [(1, "a", 10, 3, 1, 3, 1), (2, "a", 20, 5, 2, 8, 3), (3, "b", 12, 1, 1, 1, 2), (4, "a", 40, 9, 3, 9, 4)]
     assert collected.rows()[:4] == expected
     assert collected.rows("late") == [(5, "b", 11, 2, True)]
     assert collected.columns["late"] == ["id", "sym", "t", "price", "dropped", *WHY]
+    narrow = trades.select("price", n=wp.row_number()).side_output_late_data(late).emit_on_window_close()
+    assert narrow.get_side_output(late).columns == collected.columns["late"]
     assert sum(collected.counted("late_dropped")) == 1
 
 
