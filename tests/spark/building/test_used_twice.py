@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.examples import seeds
-from tests.spark.helpers import EVENTS, Feed, rows
+from tests.spark.helpers import EVENTS, Feed, rows, run
 
 pytestmark = pytest.mark.spark
 
@@ -135,3 +135,19 @@ def test_a_result_is_joined_with_itself(spark: Any, tmp_path: Path) -> None:
     joined = wp.join(left, right).on("k").within("-2 minutes", "0 seconds").how("left").df
     pairs = [(1, 1), (3, 1), (3, 3), (3, 30), (30, 1), (30, 30), (4, 4), (4, 7), (7, 7)]
     assert collected(joined.select("s", "r"), tmp_path / "joined") == pairs
+
+
+def test_two_changelogs_are_joined(spark: Any, tmp_path: Path) -> None:
+    """Each side settles by an operator of its own, whose counters have a name of their own, be both one changelog or two."""
+    df = (
+        Feed(tmp_path / "in").add([("a", 60, 1), ("a", 61, 2)], [("b", 900, 3)], [("b", 1800, 3)], [("b", 3600, 3)]).stream(spark)
+    )
+    last = [
+        wp.stream(df, event_time="t", watermark="1 minute", name=name).key_by("k").deduplicate(within="5 minutes", keep="last").df
+        for name in ("one", "other")
+    ]
+    for sides in ((last[0], last[0]), last):
+        left, right = (wp.stream(side, event_time="t") for side in sides)
+        joined = wp.join(left, right).on("k").within("0 seconds", "0 seconds").select("k", one=wp.left("v"), other=wp.right("v"))
+        assert {"windowpane_left_settled", "windowpane_right_settled"} <= {each.name for each in joined._built.programs}
+        assert run(joined, checkpoint=tmp_path / f"checkpoint{len(set(map(id, sides)))}").rows()[:1] == [("a", 2, 2)]

@@ -97,7 +97,7 @@ def _of_rows(side: Side, source: Source, match: Match) -> Source:
     """Return a side of rows that stay."""
     if CHANGE_TYPE in source.dataframe.columns and not uses_event_time(match):
         raise ChangelogInputError(side, CHANGE_TYPE)
-    return settled(source, f"the {side} side of the join")
+    return settled(source, f"the {side} side of the join", role=f"{side}_settled")
 
 
 _UNITED = hidden("united")  # The event time of rows of several right sides

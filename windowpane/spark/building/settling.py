@@ -24,12 +24,15 @@ from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
 LATE_CHANGES = "late_changes"  # The output of changes of rows that were emitted already, or left out
 
 
-def settled(source: Source, taker: str, *, is_event_time: bool = True) -> Source:
-    """Return the source of rows for ``taker``; of a changelog that of the rows that stay, each once, when it is final."""
+def settled(source: Source, taker: str, *, is_event_time: bool = True, role: str = "settled") -> Source:
+    """Return the source of rows for ``taker``; of a changelog that of the rows that stay, each once, when it is final.
+
+    ``role`` is what tells the operator by name from others in front of the same one.
+    """
     if CHANGE_TYPE not in source.dataframe.columns:
         return source
     _check(source, taker, is_event_time)
-    built = _built(source)
+    built = _built(source, role)
     if source.upstream is not None or source.own_watermark is not None:
         return dataclasses.replace(built.followed_by(source.name), event_time=source.event_time)
     return Source.of(built.output("main"), source.event_time, None, None, source.name)
@@ -63,7 +66,7 @@ def _check(source: Source, taker: str, is_event_time: bool) -> None:
         )
 
 
-def _built(source: Source) -> BuiltProgram:
+def _built(source: Source, role: str) -> BuiltProgram:
     rows = source.rows
     projection = Projection(rows)
     projection.add_system()
@@ -80,7 +83,7 @@ def _built(source: Source) -> BuiltProgram:
     main = Output("main", MAIN, program.main_schema, main_types, selected, time_marks(source, selected, 0))
     late = Output.late(OutputTag(LATE_CHANGES), program.late_schema, rows.schema, source.numbered_from + LATE)
     return BuiltProgram(
-        (dataclasses.replace(source, name=f"{source.name}_settled"),),
+        (dataclasses.replace(source, name=f"{source.name}_{role}"),),
         plan,
         operators=(Operator(program, SourceRows.of(source, projection.select(), projection, program.keys, kept)),),
         outputs={"main": main, **late},
