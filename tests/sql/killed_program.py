@@ -38,6 +38,7 @@ def main(state: str, url: str, rows: int, spark: Any = None, *, is_served: bool 
         while (done := session.query("SELECT count(*) FROM t").rows()[0][0]) < rows:
             session.run(f"INSERT INTO t VALUES {', '.join(row(number) for number in range(done, min(done + 3, rows)))}; FLUSH")
             print(done, flush=True)
+        session.run("FLUSH")  # the kill may have come between the last rows and theirs
 
 
 if __name__ == "__main__":
