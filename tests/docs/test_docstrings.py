@@ -23,7 +23,7 @@ PUBLIC = {name: getattr(windowpane, name) for name in windowpane.__all__ if not 
 def modules_with_examples() -> list[str]:
     """Return the names of the modules that have an example, which their text says without an import."""
     found = pkgutil.walk_packages(windowpane.__path__, "windowpane.")
-    specs = {each.name: each.module_finder.find_spec(each.name, None) for each in found if not each.name.startswith(APART)}  # type: ignore[call-arg]
+    specs = {each.name: each.module_finder.find_spec(each.name, None) for each in found if not each.name.startswith(APART)}
     return [name for name, spec in specs.items() if spec and spec.origin and ">>>" in Path(spec.origin).read_text()]
 
 
