@@ -62,7 +62,7 @@ _SPARK, _ALL_SPARK, _ALL_SLOW = (
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out, unread, a file that has no test of the marks asked for: to import each costs every process seconds."""
+    """Leave out a file that has no test of the marks asked for, without an import: all of these cost each process seconds."""
     asked = f" {config.getoption('markexpr')} "
     if not collection_path.name.startswith("test_") or collection_path.suffix != ".py" or " or " in asked:
         return None

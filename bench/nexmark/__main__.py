@@ -62,10 +62,12 @@ def nexmark(
     for heading in ("query", "system", "whole job", "processor time", "peak memory", "batch", "rows"):
         table.add_column(heading, justify="left" if heading in ("query", "system") else "right")
     with tempfile.TemporaryDirectory() as temporary:
-        events_in = (folder or Path(temporary)).absolute() / f"{number}-{files}-{disorder}"
         csv = "flink" in systems
-        if not (events_in / "csv" if csv else events_in).exists():
-            events.write(events_in, number, files, disorder, csv=csv)
+        events_in = (folder or Path(temporary)).absolute() / f"{number}-{files}-{disorder}{'-csv' if csv else ''}"
+        if not events_in.exists():
+            begun = events_in.with_suffix(".begun")  # what a run has left that was stopped is written anew
+            events.write(begun, number, files, disorder, csv=csv)
+            begun.rename(events_in)
         for name in query or QUERIES:
             for each in systems:
                 row = _row(each, name, events_in, timeout)

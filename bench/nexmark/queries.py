@@ -201,12 +201,6 @@ QUERIES = {
                 WHEN extract(hour FROM date_time) BETWEEN 7 AND 19 THEN 'otherTime' ELSE 'nightTime' END AS bid_time_type,
             date_time, extra, char_length(extra) - char_length(replace(extra, 'c', '')) AS c_counts
         FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
-        duckdb="""
-        SELECT auction, bidder, 0.908 * price AS price, CASE
-                WHEN extract(hour FROM date_time) BETWEEN 8 AND 18 THEN 'dayTime'
-                WHEN extract(hour FROM date_time) BETWEEN 7 AND 19 THEN 'otherTime' ELSE 'nightTime' END AS bid_time_type,
-            date_time, extra, length(extra) - length(replace(extra, 'c', '')) AS c_counts
-        FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
     ),
     "q15": _in_each("bids, bidders and auctions of each day, by price", ("bid",), _bids_of_days("", f"{_BIDS}, {_DISTINCT}")),
     "q16": _in_each("the same of each channel and day", ("bid",), _bids_of_days("channel, ", f"{_BIDS}, {_DISTINCT}")),

@@ -18,7 +18,7 @@ LEFT_OUT = {
     "engines: the watermark outlives a restart, as on Spark",
 }
 """What the engines of rows skip."""
-LIMITS = pytest.mark.parametrize("limit", [pytest.param(10, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
+LIMITS = pytest.mark.parametrize("limit", [pytest.param(20, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
 
 
 @LIMITS
@@ -33,4 +33,4 @@ def test_no_further_program_differs(
         assert not verdict.failed, (case.id, verdict.differences)
         assert verdict.skipped is None or engine == "columnar" or verdict.skipped in LEFT_OUT, (case.id, verdict.skipped)
         replayed += verdict.passed
-    assert replayed >= 10
+    assert replayed >= 20

@@ -44,6 +44,12 @@ def shared_files() -> list[Path]:
     return [*find_files([root / "flink", root / "oracle"]), *(root / "risingwave" / name for name in RISINGWAVE)]
 
 
+def number_of(file: Path, most: int | None, skipped: int = 0) -> int:
+    """Return how many cases of a file are replayed, of those that are not skipped, under a limit."""
+    cases = len(list(read_cases(file))) - skipped
+    return cases if most is None else min(cases, most)
+
+
 def replay(file: Path, restart: bool, engine: str = "row", limit: int | None = None) -> tuple[int, list[str], Counter[str]]:
     """Return how many passed, what failed and differed, and the reasons for skipping."""
     passed, failed, skipped = 0, [], Counter[str]()

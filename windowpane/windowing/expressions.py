@@ -326,9 +326,14 @@ def apply(function: Callable[..., Column], *operands: object) -> Applied:
     return Applied(function, tuple(operand(each) for each in operands))
 
 
+def is_column(value: object) -> bool:
+    """Whether a value is a PySpark Column, classic or Connect."""
+    return hasattr(value, "cast") and not isinstance(value, Expression)
+
+
 def ways_of_spark(column: object) -> str:
     """Return what to write in place of a call of PySpark's, such as ``F.sum(...)``, to follow a message; else nothing."""
-    called = _SPARKS_CALL.match(str(column)) if hasattr(column, "cast") and not isinstance(column, Expression) else None
+    called = _SPARKS_CALL.match(str(column)) if is_column(column) else None
     return f" F.{called[1]}(...) is Spark's, which cannot run here: use wp.{called[1]}(...)." if called else ""
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from windowpane.errors import InvalidSpecError
 from windowpane.spark.internals.column_trees import column_order
 from windowpane.spark.stages.project import quoted
-from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Operation, OrderLike, Sort
+from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Operation, OrderLike, Sort, is_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -60,11 +60,6 @@ def _applied(expression: Applied) -> Column:
             f"{expression!r}: {error} A function is given a Column for each operand, constants too. One that takes a plain value "
             "is called by a function of yours: wp.apply(lambda at: F.date_format(at, 'yyyy-MM-dd'), wp.col('at'))."
         ) from error
-
-
-def is_column(value: object) -> bool:
-    """Whether a value is a PySpark Column, classic or Connect."""
-    return hasattr(value, "cast") and not isinstance(value, Expression)
 
 
 def columns_in(expression: Expression) -> bool:

@@ -13,9 +13,8 @@ from windowpane.engines.join.program import passed_name
 from windowpane.engines.program import WINDOW_END, WINDOW_START
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
 from windowpane.planning.joins import JoinRequest, side_tags
-from windowpane.spark.building.expressions import is_column
 from windowpane.spark.building.outputs import Selected
-from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, replaced, sides_in
+from windowpane.windowing.expressions import Applied, Constant, Expression, Name, Side, SideName, is_column, replaced, sides_in
 from windowpane.windowing.joins import LEFT_ONLY, PADS_RIGHT, AsOfMatch, IntervalMatch, WindowMatch
 from windowpane.windowing.outputs import CHANGE_TYPE
 

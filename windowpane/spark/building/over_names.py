@@ -14,14 +14,14 @@ from pyspark.sql import types as T
 from windowpane.errors import InvalidSpecError
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.over import OverRequest, WindowedCall, resolved_frame
-from windowpane.spark.building.expressions import column_of, is_column, sort_of
+from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import Projection, refuse_compared_collations
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.windowing.calls import VALUE_FUNCTIONS, WindowCall
-from windowpane.windowing.expressions import Constant, Expression, Name, OrderLike, replaced, signature
+from windowpane.windowing.expressions import Constant, Expression, Name, OrderLike, is_column, replaced, signature
 from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.over.spec import OrderColumn, OverCall
 

@@ -23,7 +23,7 @@ from windowpane.planning.engines import combiner_of_patterns
 from windowpane.planning.patterns.binding import Unbound, bound_spec, measure_types, refuse_no_conditions
 from windowpane.planning.patterns.plan import PatternPlan, PatternRequest
 from windowpane.planning.patterns.programs import check_bounds, compile_pattern_program
-from windowpane.spark.building.expressions import column_of, is_column
+from windowpane.spark.building.expressions import column_of
 from windowpane.spark.building.operator_input import SourceRows, next_watermark_for
 from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.program import BuiltProgram, Operator
@@ -34,7 +34,18 @@ from windowpane.spark.stages.project import Projection
 from windowpane.spark.stages.types import arrow_schema, spark_schema
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.calls import WindowCall
-from windowpane.windowing.expressions import Applied, Argument, ColumnLike, Constant, Expression, Final, Name, Operation, names_in
+from windowpane.windowing.expressions import (
+    Applied,
+    Argument,
+    ColumnLike,
+    Constant,
+    Expression,
+    Final,
+    Name,
+    Operation,
+    is_column,
+    names_in,
+)
 from windowpane.windowing.patterns.spec import Measure, PatternSpec
 from windowpane.windowing.patterns.text import parse_pattern
 from windowpane.windowing.patterns.tree import looked_for, variables

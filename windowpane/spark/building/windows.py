@@ -17,7 +17,7 @@ from windowpane.hidden_columns import FIRING_WATERMARK, PREFIX, SYSTEM, TIME
 from windowpane.planning.engines import combiner_of
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, warn_of_unfired_rows
-from windowpane.spark.building.expressions import column_of, is_column, sort_of
+from windowpane.spark.building.expressions import column_of, sort_of
 from windowpane.spark.building.operator_input import SourceRows, add_clock, next_watermark_for
 from windowpane.spark.building.outputs import Output, time_mark
 from windowpane.spark.building.program import BuiltProgram, Operator
@@ -29,7 +29,7 @@ from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_s
 from windowpane.windowing.aggregates import Aggregate, Returns
 from windowpane.windowing.aggregates.results import Results, checked
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
-from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike, calls_in
+from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike, calls_in, is_column
 from windowpane.windowing.over.spec import OrderColumn
 
 if TYPE_CHECKING:

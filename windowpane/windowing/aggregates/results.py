@@ -13,7 +13,18 @@ from typing import TypeVar
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, UnknownColumnError
 from windowpane.hidden_columns import PREFIX, hidden
 from windowpane.windowing.calls import Windowable
-from windowpane.windowing.expressions import Constant, Expression, Name, Named, Sort, calls_in, names_in, replaced, ways_of_spark
+from windowpane.windowing.expressions import (
+    Constant,
+    Expression,
+    Name,
+    Named,
+    Sort,
+    calls_in,
+    is_column,
+    names_in,
+    replaced,
+    ways_of_spark,
+)
 from windowpane.windowing.outputs import CHANGE_TYPE
 
 ALL = "*"
@@ -24,8 +35,8 @@ Results = tuple[tuple[str, Expression], ...]
 
 def is_computed(value: object) -> bool:
     """Whether a value given by name is an expression, and not one call alone."""
-    is_column = hasattr(value, "cast") and not isinstance(value, Expression)
-    return (isinstance(value, Expression) and not isinstance(value, Windowable)) or (is_column and not ways_of_spark(value))
+    is_expression = isinstance(value, Expression) and not isinstance(value, Windowable)
+    return is_expression or (is_column(value) and not ways_of_spark(value))
 
 
 def split(
@@ -108,8 +119,7 @@ def _positional(columns: Sequence[object]) -> Iterator[tuple[str, Expression | N
 
 def unnamed(column: object) -> InvalidSpecError:
     """Return the error for something in ``select`` that has no name; a Column of PySpark keeps its alias to itself."""
-    of_pyspark = hasattr(column, "cast") and not isinstance(column, Expression)
-    ways = "write select(name=...)" if of_pyspark else "write select(name=...), or use .alias('name')"
+    ways = "write select(name=...)" if is_column(column) else "write select(name=...), or use .alias('name')"
     return InvalidSpecError(f"select was given {column!r} without a name: {ways}.")
 
 
