@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windowpane.spark.building.program import BuiltProgram
     from windowpane.spark.sources.arrow_rows import ArrowRows
     from windowpane.spark.sources.source import Source
-    from windowpane.windowing.expressions import ColumnLike, Columns
+    from windowpane.windowing.expressions import Columns
 
 
 _FIRST = hidden("is_first")
@@ -102,7 +102,7 @@ class OverStream(Guided):
         self.source.require(_flat(columns), "partition_by")
         return dataclasses.replace(self, partition=_flat(columns))
 
-    def order_by(self, *columns: ColumnLike) -> OverStream:
+    def order_by(self, *columns: Columns) -> OverStream:
         """Order rows by column names, or by Columns with a direction (``F.col("x").desc()``, ``wp.col("x").asc_nulls_last()``).
 
         NULLs are ordered as in Spark SQL: first when ascending, last when descending. Ties are ordered by the key.

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import LATE, MAIN
-from windowpane.errors import MistakeError
+from windowpane.errors import present
 from windowpane.hidden_columns import FIRING_WATERMARK, PASSED, PREFIX, TIME
 from windowpane.spark.building.expressions import column_of, columns_in
 from windowpane.spark.sources.source import DELAY, OWN_TIME, OWN_WATERMARK, PASSED_ON, ROW_TIME, Source
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ToBlobs = Callable[[pa.RecordBatch], Iterable[bytes]]
+_COMPUTED = "rows that leave an operator as blobs have no column that Spark computes"
 Selected = tuple[tuple[str, Expression], ...]
 
 
@@ -140,11 +141,31 @@ class Output:
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
         """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
-        names = {name: expression.name for name, expression in self._columns if isinstance(expression, Name)}
-        if len(names) < len(self._columns) or self.steps:
-            raise MistakeError("rows that leave an operator as blobs have no column that Spark computes")
+        names = present(self._emitted, _COMPUTED)
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))
+
+    @property
+    def emitted_schema(self) -> pa.Schema:
+        """The columns of such rows."""
+        names = present(self._emitted, _COMPUTED)
+        return pa.schema([self.arrow.field(emitted).with_name(name) for name, emitted in names.items()])
+
+    @property
+    def is_as_emitted(self) -> bool:
+        """Whether its rows are those that the operator emits, with none, some, or all of their columns."""
+        return self._emitted is not None
+
+    @cached_property
+    def _emitted(self) -> dict[str, str] | None:
+        """Each column with the one of the operator that it is; ``None`` where Spark computes one, or leaves rows out."""
+        found = {name: name for name in self.arrow.names}
+        for columns in (self._columns, *(step.columns if isinstance(step, Select) else None for step in self.steps)):
+            renamed = {name: found.get(made.name) for name, made in columns or () if isinstance(made, Name)}
+            if columns is None or len(renamed) < len(columns) or None in renamed.values():
+                return None
+            found = {name: str(emitted) for name, emitted in renamed.items()}
+        return found
 
     def read(self, rows: DataFrame, wire: Wire, names: Sequence[str]) -> DataFrame:
         if self.passing:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -65,27 +66,27 @@ def check_flush(built: BuiltProgram, checkpoint: str | None, trigger: BatchTrigg
         )
 
 
-def refuse_an_ended_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+def refuse_an_ended_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write, wire: Wire) -> None:
     """Refuse a checkpoint whose stream has ended; its last windows are written first, where that was interrupted."""
     number = _mark(spark, checkpoint, _ENDING)
     if number is None:
         return
     if _mark(spark, checkpoint, _ENDED) is None:
-        _write_last_windows(spark, checkpoint, built, write, number)
+        _write_last_windows(spark, checkpoint, built, write, wire, number)
     raise EndedStreamError(checkpoint)
 
 
-def end_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write) -> None:
+def end_stream(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write, wire: Wire) -> None:
     states = spark.read.format("state-metadata").load(checkpoint)
     last = states.agg({"maxBatchId": "max"}).collect()[0][0]
     if last is not None:
         set_mark(spark, checkpoint, _ENDING, str(last + 1))
-        _write_last_windows(spark, checkpoint, built, write, last + 1)
+        _write_last_windows(spark, checkpoint, built, write, wire, last + 1)
 
 
-def _write_last_windows(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write, number: int) -> None:
+def _write_last_windows(spark: SparkSession, checkpoint: str, built: BuiltProgram, write: Write, wire: Wire, number: int) -> None:
     (operator,) = built.operators
-    wire = Wire(counters=built.counters)
+    wire = replace(wire, counters=built.counters)
     state = spark.read.format("statestore").option("stateVarName", "blobs").load(checkpoint)
     blobs = state.selectExpr("key.bucket", "user_map_key.name", "user_map_value.blob")
     last = ended_processor(partial(engine_of(operator.program), operator.program), wire)

@@ -1,7 +1,7 @@
 """Running: one query with several sinks.
 
-Every batch is computed once, kept while its outputs are written, and handed to each sink with its batch id; the sinks are
-idempotent by query and batch, so a batch repeated after a crash leaves the same rows.
+Every batch is computed once, kept while several sinks read it, and handed to each with its batch id; the sinks are idempotent
+by query and batch, so a batch repeated after a crash leaves the same rows.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pyspark.sql import functions as F
 
 from windowpane.arrays.values import Value
 from windowpane.connectors.object_stores import is_remote
 from windowpane.engines.changes import Accepts, Incomplete
+from windowpane.engines.program import MAIN
 from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
 from windowpane.planning.sinks import (
     BatchTrigger,
@@ -52,6 +53,7 @@ from windowpane.spark.session.checkpoints import (
 )
 from windowpane.spark.session.column_names import column_named
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
+from windowpane.spark.sinks.parts import Parts, PartsWriter
 from windowpane.spark.sinks.remote_files import RemoteFilesWriter
 from windowpane.spark.stages.messages import MALFORMED
 from windowpane.spark.stages.project import quoted
@@ -59,7 +61,7 @@ from windowpane.spark.stages.wire import Wire
 from windowpane.windowing.times import format_micros, to_micros
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _HISTORY = "history"  # The mark of a checkpoint that begins with one
@@ -102,17 +104,16 @@ def start(
     spark = built.source.dataframe.sparkSession
     location = checkpoint or tempfile.mkdtemp(prefix="windowpane-checkpoint-")
     check_reached(spark, location)
-    written = (_written(output, sinks[name], location) for name, output in outputs.items())
-    batches = BatchWriter(tuple(written))
+    batches = BatchWriter(tuple(_written(output, sinks[name], spark, location) for name, output in outputs.items()))
     built = _begun(built, checkpoint, cut, history, history_results)
     told: dict[str, str] = {}
     if checkpoint is not None:
         refuse_a_second_query(spark, checkpoint)
         built, told = continuing(built, checkpoint, changes, None if history is not None else cut, incomplete)
-        refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__)
+        refuse_an_ended_stream(spark, checkpoint, built, ShortFailures(batches).__call__, batches.wire)
         if built.beside:
             compare_earlier_outputs(spark, checkpoint, built.names_beside(outputs.values()))
-    with _malformed_rows_taken(built, writes_malformed) as blobs:
+    with _malformed_rows_taken(built, writes_malformed, batches.wire) as blobs:
         rows = built.with_outputs_beside(blobs, outputs.values())
         tell_tasks(spark, told)
         try:
@@ -124,7 +125,7 @@ def start(
         stop_when_consumed(query)
     if flush_at_end:
         query.awaitTermination()
-        end_stream(spark, location, built, ShortFailures(batches).__call__)
+        end_stream(spark, location, built, ShortFailures(batches).__call__, batches.wire)
     return query, built
 
 
@@ -180,16 +181,16 @@ def _check_malformed(built: BuiltProgram) -> None:
 
 
 @contextmanager
-def _malformed_rows_taken(built: BuiltProgram, are_written: bool) -> Iterator[DataFrame]:
+def _malformed_rows_taken(built: BuiltProgram, are_written: bool, wire: Wire) -> Iterator[DataFrame]:
     """Yield the rows of a program to start; where malformed rows are written, none of them is an error."""
     failing = [reading for reading in built.readings if reading.policy == "fail"]
     if not (are_written and failing):
-        yield built.blobs
+        yield built.rows(wire)
         return
     for reading in failing:
         reading.policy = "null"
     try:
-        yield built.rows(Wire())
+        yield built.rows(wire)
     finally:
         for reading in failing:
             reading.policy = "fail"
@@ -263,10 +264,25 @@ class ShapedOutput:
         return found.select(*(F.expr(str(of[1])).alias(of[0]) if name is None else F.col(quoted(name)) for name, of in made))
 
 
-def _written(output: Output, sink: Sink, checkpoint: str) -> tuple[Output | ShapedOutput, SinkFunction]:
+Written: TypeAlias = "Output | ShapedOutput | Parts"
+
+
+def _written(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Written, SinkFunction]:
     if not isinstance(sink, Shaped):
-        return output, _function(sink, checkpoint, output.column_names)
+        return _parts(output, sink, spark, checkpoint) or (output, _function(sink, checkpoint, output.column_names))
     return ShapedOutput(output, sink.columns), _function(sink.sink, checkpoint, [name for name, _ in sink.columns])
+
+
+def _parts(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Parts, SinkFunction] | None:
+    """Return the main output and its sink where the tasks of the operator write the files, else ``None``."""
+    files = Files(sink) if isinstance(sink, str) else sink
+    if output.number != MAIN or not isinstance(files, Files) or is_remote(files.path):
+        return None
+    parts = Parts.of_sink(output, files, spark, checkpoint)
+    if parts is None:
+        return None
+    writer = PartsWriter(files, QueryId(checkpoint), folder_columns(output.column_names), parts)
+    return parts, PairedSink(writer, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -278,17 +294,27 @@ class BatchWriter:
     of them is written over.
     """
 
-    outputs: tuple[tuple[Output | ShapedOutput, SinkFunction], ...]
+    outputs: tuple[tuple[Written, SinkFunction], ...]
     begun: set[int] = field(default_factory=set, compare=False)  # The first batch of the run
 
+    @property
+    def wire(self) -> Wire:
+        """How the rows of the outputs travel."""
+        return next((output.wire for output, _ in self.outputs if isinstance(output, Parts)), Wire())
+
     def __call__(self, blobs: DataFrame, batch_id: int) -> None:
+        (first, write), *others = self.outputs
+        if isinstance(first, Parts) and not others:  # all that is read of the batch, once
+            write(first.of(blobs, self.wire), batch_id)
+            self.begun.add(batch_id)
+            return
         blobs = blobs.persist()
         try:
             present = {row.output for row in blobs.select("output").collect()}
             for output, write in self.outputs:
                 if batch_id > 0 and output.number not in present and self._spares(write, blobs, batch_id):
                     continue
-                write(output.of(blobs, Wire()), batch_id)
+                write(output.of(blobs, self.wire), batch_id)
             self.begun.add(batch_id)
         finally:
             blobs.unpersist()

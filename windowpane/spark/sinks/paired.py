@@ -169,13 +169,16 @@ class FilesWriter(FolderWriter):
         return bool(names_in(dataframe.sparkSession, self._batch(dataframe, number)))
 
     def _batch(self, dataframe: DataFrame, number: int) -> str:
-        return f"{self._folder(dataframe)}/{self.folders[1]}={number}"
+        return f"{self.sink.path}/{self._batch_folder(dataframe, number)}"
+
+    def _batch_folder(self, dataframe: DataFrame, number: int) -> str:
+        return f"{self._query_folder(dataframe)}/{self.folders[1]}={number}"
 
     def _number(self, dataframe: DataFrame) -> str:
-        return f"{self._folder(dataframe)}/_windowpane"
+        return f"{self.sink.path}/{self._query_folder(dataframe)}/_windowpane"
 
-    def _folder(self, dataframe: DataFrame) -> str:
-        return f"{self.sink.path}/{self.folders[0]}={self.query.read(dataframe)}"
+    def _query_folder(self, dataframe: DataFrame) -> str:
+        return f"{self.folders[0]}={self.query.read(dataframe)}"
 
 
 @dataclass(frozen=True)
