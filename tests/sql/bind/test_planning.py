@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.sql.against_duckdb import check
@@ -209,3 +211,65 @@ def test_planned_views_equal_duckdb() -> None:
         ["DELETE FROM b WHERE TRUE"],
     )
     check(QUERIES, DECLARED, rounds)
+
+
+COUNTED = "(SELECT g, v, count(*) AS n FROM a GROUP BY g, v)"
+OWN_EXTREMES = {
+    "of a table": "SELECT a.id, m.most FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v = m.most",
+    "the other way round": "SELECT a.* FROM (SELECT min(v) AS least, g FROM a GROUP BY g) m JOIN a "
+    "ON m.g = a.g AND m.least >= a.v",
+    "with WHERE": "SELECT a.id FROM a, (SELECT g, max(v) AS most FROM a GROUP BY g) m WHERE a.g = m.g AND m.most <= a.v",
+    "of groups": f"SELECT c.g, c.v, c.n FROM {COUNTED} c JOIN (SELECT g, max(n) AS most FROM {COUNTED} d GROUP BY g) m "
+    "ON c.g = m.g AND c.n >= m.most",
+    "of a part": "SELECT p.id FROM (SELECT * FROM a WHERE v > 2) p JOIN "
+    "(SELECT g, max(id) AS last FROM (SELECT id, g FROM a WHERE v > 2) q GROUP BY g) m "
+    "ON p.g = m.g AND p.id = m.last",
+    "with a third table": "SELECT a.id, b.w FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m ON a.g = m.g "
+    "AND a.v = m.most JOIN b ON b.g = a.g",
+}
+OTHER_JOINS = {
+    "of other rows": "SELECT a.id FROM a JOIN (SELECT g, max(v) AS most FROM a WHERE id > 1 GROUP BY g) m "
+    "ON a.g = m.g AND a.v = m.most",
+    "of another column": "SELECT a.id FROM a JOIN (SELECT g, max(id) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v = m.most",
+    "of another group": "SELECT a.id FROM a JOIN (SELECT v, max(id) AS most FROM a GROUP BY v) m ON a.g = m.v AND a.id = m.most",
+    "of another table": "SELECT a.id FROM a JOIN (SELECT g, max(w) AS most FROM b GROUP BY g) m ON a.g = m.g AND a.v = m.most",
+    "below the extreme": "SELECT a.id FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v < m.most",
+    "beyond the least": "SELECT a.id FROM a JOIN (SELECT g, min(v) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v >= m.most",
+    "of a part of the values": "SELECT a.id FROM a JOIN (SELECT g, max(v) FILTER (WHERE id > 1) AS most FROM a GROUP BY g) m "
+    "ON a.g = m.g AND a.v = m.most",
+    "with another call": "SELECT a.id, m.n FROM a JOIN (SELECT g, max(v) AS most, count(*) AS n FROM a GROUP BY g) m "
+    "ON a.g = m.g AND a.v = m.most",
+    "that keeps all rows": "SELECT a.id FROM a LEFT JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m "
+    "ON a.g = m.g AND a.v = m.most",
+    "where NULL is a value": "SELECT a.id FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m "
+    "ON a.g IS NOT DISTINCT FROM m.g AND a.v IS NOT DISTINCT FROM m.most",
+    "of fewer columns": "SELECT a.id FROM a JOIN (SELECT g, id, max(v) AS most FROM a GROUP BY g, id) m "
+    "ON a.g = m.g AND a.v = m.most",
+    "on a sum": "SELECT a.id FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v + 0 = m.most",
+}
+
+
+@pytest.mark.parametrize("name", OWN_EXTREMES)
+def test_a_join_with_the_extreme_of_its_own_group_is_a_top_n(name: str) -> None:
+    tops = [line for line in explained(OWN_EXTREMES[name]) if line.startswith("TopN")]
+    assert [line.split(" partition")[0] for line in tops] == ["TopN: limit 1, offset 0 with ties"]
+    assert len(joins(OWN_EXTREMES[name])) == (name == "with a third table")
+
+
+@pytest.mark.parametrize("name", OTHER_JOINS)
+def test_another_join_with_an_extreme_stays_a_join(name: str) -> None:
+    assert len(joins(OTHER_JOINS[name])) == 1
+
+
+def test_the_extremes_of_own_groups_are_those_of_duckdb_with_nulls_and_ties() -> None:
+    rng = random.Random(20261130)
+
+    def change(number: int) -> str:
+        table, (g, v) = rng.choice("aaab"), (rng.choice(["NULL", "1", "2"]) for _ in range(2))
+        if number > 10 and rng.random() < 0.4:
+            key = rng.randrange(number)
+            return rng.choice([f"DELETE FROM {table} WHERE id = {key}", f"UPDATE {table} SET g = {g} WHERE id = {key}"])
+        return f"INSERT INTO {table} VALUES ({number}, {g}, {v if v == 'NULL' else rng.randrange(5)}, 'x')"
+
+    rounds = [[change(10 * n + i) for i in range(10)] for n in range(12)]
+    check([*OWN_EXTREMES.values(), *OTHER_JOINS.values()], DECLARED, rounds)

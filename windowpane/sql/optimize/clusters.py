@@ -18,6 +18,7 @@ from windowpane.sql.expressions.operators import combined
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Aggregate, Filter, Join, Node, Project, Scan, TopN
 from windowpane.sql.optimize.conditions import all_of, conjuncts, factored, implied
+from windowpane.sql.optimize.extremes import first_of_each_group
 
 
 def is_inner(node: Node) -> bool:
@@ -142,7 +143,7 @@ def _joined(left: Node, right: Node, conditions: Sequence[Expr], ids: Ids) -> tu
     here = [each for each in conditions if each not in keys.taken and _is_about(each, both)]
     rest = [each for each in conditions if each not in keys.taken and each not in here]
     node = plan.join(one.apply(left), other.apply(right), "inner", pairs, all_of(here), ids, keys.null_safe)
-    return node, rest
+    return first_of_each_group(node) or node, rest
 
 
 def as_before(node: Node, before: Node) -> Node:
