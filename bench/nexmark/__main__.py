@@ -14,7 +14,7 @@ from rich.table import Table
 
 from bench.environments import FLINK, OWN, Environment, Unavailable
 from bench.measured import Spent, watched
-from bench.nexmark import events, fluent, native_spark, on_fluent, on_windowpane
+from bench.nexmark import events, fluent, native_spark, on_closing, on_fluent, on_windowpane
 from bench.nexmark.queries import QUERIES
 from bench.systems.task_folder import left_figures
 
@@ -28,6 +28,7 @@ class _System(NamedTuple):
 
 _SYSTEMS = {
     "windowpane": _System(OWN, QUERIES, on_windowpane.kept),
+    "closing": _System(OWN, on_closing.QUERIES, on_windowpane.kept),
     "fluent": _System(OWN, fluent.PROGRAMS, on_fluent.kept),
     "spark": _System(OWN, native_spark.PROGRAMS),
     "spark_written": _System(OWN, native_spark.PROGRAMS),
@@ -41,7 +42,10 @@ console = Console(width=None if Console().is_terminal else 160)
 def nexmark(
     query: Annotated[list[str], typer.Option(help="Run only these, q5 or q18.")] = [],  # noqa: B006
     system: Annotated[
-        list[str], typer.Option(help="Run only these: windowpane (its SQL), fluent, spark, spark_written, flink.")
+        list[str],
+        typer.Option(
+            help="Run only these: windowpane (its SQL), closing (with EMIT ON WINDOW CLOSE), fluent, spark, spark_written, flink."
+        ),
     ] = [],  # noqa: B006
     number: Annotated[int, typer.Option("--events", help="How many events.")] = 2_000_000,
     files: Annotated[int, typer.Option(help="In how many files of an entity they arrive; Spark takes one a batch.")] = 20,

@@ -6,6 +6,7 @@ Rules of ids, times and hot keys: Flink's generator (https://github.com/nexmark/
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,9 @@ from bench.batches import put_in_place
 ENTITIES = ("person", "auction", "bid")
 BLOCK = 50_000
 """Events drawn from one seed: whatever the files hold, the events are the same."""
+
+_MUCH_LATER = dt.timedelta(days=1)
+_NOBODY = -1
 
 _OF_FIFTY = {"person": (0, 1), "auction": (1, 4), "bid": (4, 50)}
 _FIRST_ID = 1_000
@@ -221,3 +225,23 @@ def _text(
 
 def _times(ms: np.ndarray) -> pa.Array:
     return pa.array(ms * 1_000, pa.timestamp("us", "UTC"))
+
+
+def ended(folder: Path, work: Path, entities: tuple[str, ...]) -> Path:
+    """Return a folder with the same files and, of each entity, one event much later, which closes the windows of all others."""
+    ended = work / "events"
+    for entity in entities:
+        (ended / entity).mkdir(parents=True)
+        files = sorted((folder / entity).iterdir())
+        for file in files:
+            (ended / entity / file.name).symlink_to(file)
+        last = pq.read_table(files[-1]).slice(0, 1)
+        for at, field in enumerate(last.schema):
+            if pa.types.is_timestamp(field.type):
+                last = last.set_column(at, field, pa.array([last[at][0].as_py() + _MUCH_LATER], field.type))
+            elif pa.types.is_integer(field.type):
+                last = last.set_column(at, field, pa.array([_NOBODY], field.type))
+        end = ended / entity / f"{len(files):03}.parquet"
+        pq.write_table(last, end)
+        put_in_place(end, len(files))
+    return ended

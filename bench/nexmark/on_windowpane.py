@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from bench.batches import seconds_of_batches, steady
 from bench.nexmark.arguments import given
-from bench.nexmark.events import ENTITIES
+from bench.nexmark.events import ENTITIES, ended
 from bench.nexmark.queries import DELAY_SECONDS, QUERIES, Query
 from bench.nexmark.tables import columns, times
 from bench.systems.spark_job import session
@@ -22,8 +23,15 @@ _COLUMNS = "columns.json"
 
 
 def main() -> None:
+    run()
+
+
+def run(*, closes: bool = False) -> None:
+    """Run the query that the command names; where it ``closes``, each window is emitted once, as Flink does."""
     folder, work, name = given()
     spark, query = session(), QUERIES[name]
+    if closes:
+        folder, query = ended(folder, work, query.reads), replace(query, sql=f"{query.sql} EMIT ON WINDOW CLOSE")
     with Session(spark, str(work / STORE)) as store:
         create(store, folder, query, maxFilesPerTrigger="1")
         store.run("FLUSH")
