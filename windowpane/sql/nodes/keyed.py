@@ -182,8 +182,8 @@ class Join(Binary):
     @property
     def detail(self) -> str:
         keys = ", ".join(f"{one} = {other}" for one, other in self.keys)
-        residual = f" and {self.residual.sql}" if self.residual is not None else ""
-        return f"{self.kind} on {keys}{residual}{', by arrival' if self.by_arrival else ''}"
+        conditions = " and ".join(filter(None, (keys, self.residual.sql if self.residual is not None else "")))
+        return f"{self.kind}{f' on {conditions}' if conditions else ''}{', by arrival' if self.by_arrival else ''}"
 
 
 @dataclass(frozen=True)
