@@ -30,5 +30,5 @@ def test_the_warning_names_the_version_and_those_without_the_leak_once(caplog: p
         for _ in range(2):
             warn_of_leaking_sockets(cast("Any", SimpleNamespace(version="4.1.2")))
     (record,) = caplog.records
-    assert "Spark 4.1.2 leaks a socket" in record.message
-    assert "4.1.4, 4.2.1 and 4.3.0 do not" in record.message
+    assert "Spark 4.1.2 leaks a socket" in record.getMessage()
+    assert "4.1.4, 4.2.1 and 4.3.0 do not" in record.getMessage()

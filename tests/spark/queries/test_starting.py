@@ -65,7 +65,7 @@ def test_a_slow_worker_is_given_another_chance_and_it_is_said(under_way: Any, ca
     queries: list[Any] = [Query(TOO_SLOW), Query(f"... {TOO_SLOW} ..."), under_way]
     with caplog.at_level(logging.WARNING):
         assert starting.started(iter(queries).__next__, cast("Any", Tracker([1]))) is under_way
-    assert [record.message.split(":")[0] for record in caplog.records] == [
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
         "Spark gave the driver's Python worker ten seconds to connect back, which it did not manage"
     ] * 2
 

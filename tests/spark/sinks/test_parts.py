@@ -59,7 +59,7 @@ def test_rows_of_every_type_are_those_that_spark_writes(spark: Any, tmp_path: Pa
     }.items():
         written(result, tmp_path / name, main=sink)
         read = spark.read.parquet(sink.path).drop("query")
-        found[name] = (read.dtypes, sorted(map(repr, read.collect())))
+        found[name] = (read.schema, sorted(map(repr, read.collect())))
     assert found["ours"] == found["sparks"]
     assert len(found["ours"][1]) == 3
     writer = "parquet-cpp-arrow", "parquet-mr"
@@ -140,7 +140,7 @@ def test_a_file_that_the_driver_does_not_see_is_named(tmp_path: Path) -> None:
             return "q"
 
     arrow = pa.schema([("k", pa.string())])
-    parts = Parts(Output("main", 0, arrow, spark_schema(arrow)), ToParts(f"{tmp_path}/_windowpane-1", "snappy"))
+    parts = Parts(Output("main", 0, arrow, spark_schema(arrow)), ToParts(f"{tmp_path}/_windowpane-1", "snappy"), arrow)
     writer = PartsWriter(wp.Files(str(tmp_path)), Id(), ("query", "batch"), parts)  # type: ignore[arg-type]
     with pytest.raises(InvalidSpecError, match=r"a task wrote '/nowhere/9f', which the driver does not see"):
         writer.write(Given(), 3)  # type: ignore[arg-type]

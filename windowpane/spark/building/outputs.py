@@ -141,30 +141,38 @@ class Output:
 
     def mapped_by(self, function: ToBlobs) -> Callable[[pa.Table], Iterator[bytes]]:
         """Return what makes blobs of rows of this output, as an engine emits them, by a function that can be pickled."""
-        names = present(self._emitted, _COMPUTED)
+        names = {name: emitted for name, (_, emitted) in present(self._emitted, _COMPUTED).items()}
         arrow = pa.schema([self.arrow.field(name) for name in dict.fromkeys(names.values())])
         return _Mapped(arrow, names, pickle.dumps(function))
-
-    @property
-    def emitted_schema(self) -> pa.Schema:
-        """The columns of such rows."""
-        names = present(self._emitted, _COMPUTED)
-        return pa.schema([self.arrow.field(emitted).with_name(name) for name, emitted in names.items()])
 
     @property
     def is_as_emitted(self) -> bool:
         """Whether its rows are those that the operator emits, with none, some, or all of their columns."""
         return self._emitted is not None
 
+    def schemas_as_emitted(self) -> tuple[pa.Schema, T.StructType]:
+        """Return the columns of such rows, as Arrow and as Spark have them."""
+        found = present(self._emitted, _COMPUTED).items()
+        arrow = pa.schema([self.arrow.field(emitted).with_name(name) for name, (_, emitted) in found])
+        marks = {name: dict(self.marks.get(column, {})) for name, (column, _) in found}
+        return arrow, T.StructType(
+            [T.StructField(name, self.spark[emitted].dataType, True, marks[name]) for name, (_, emitted) in found]
+        )
+
     @cached_property
-    def _emitted(self) -> dict[str, str] | None:
-        """Each column with the one of the operator that it is; ``None`` where Spark computes one, or leaves rows out."""
-        found = {name: name for name in self.arrow.names}
-        for columns in (self._columns, *(step.columns if isinstance(step, Select) else None for step in self.steps)):
+    def _emitted(self) -> dict[str, tuple[str, str]] | None:
+        """Each column with the one before all steps, and that of the operator, which it is.
+
+        ``None`` where Spark computes one, or leaves rows out.
+        """
+        found = {name: ("", name) for name in self.arrow.names}
+        for number, columns in enumerate([self._columns, *(getattr(step, "columns", None) for step in self.steps)]):
             renamed = {name: found.get(made.name) for name, made in columns or () if isinstance(made, Name)}
-            if columns is None or len(renamed) < len(columns) or None in renamed.values():
+            if columns is None or len(renamed) < len(columns):
                 return None
-            found = {name: str(emitted) for name, emitted in renamed.items()}
+            found = {name: of if number else (name, of[1]) for name, of in renamed.items() if of is not None}
+            if len(found) < len(columns):
+                return None
         return found
 
     def read(self, rows: DataFrame, wire: Wire, names: Sequence[str]) -> DataFrame:

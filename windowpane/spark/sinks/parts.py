@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _CODECS = {name: name for name in ("snappy", "gzip", "zstd", "none")} | {"uncompressed": "none"}  # Spark's, as Arrow has them
 _CODEC, _MOST_ROWS = "spark.sql.parquet.compression.codec", "spark.sql.files.maxRecordsPerFile"
 _ENCRYPTION = "parquet.crypto.factory.class"
+_SCHEMA, _VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
+"""What Spark says in each file: its schema, with the marks of columns, and its version, from which the calendar follows."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,15 @@ class ToParts:
 
     folder: str
     codec: str
+    says: tuple[tuple[str, str], ...] = ()  # what else each file says
 
     def __call__(self, rows: pa.RecordBatch) -> Iterator[bytes]:
         from pyarrow.parquet import write_table
 
         path = Path(self.folder) / uuid.uuid4().hex
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(pa.Table.from_batches([rows]), path, compression=self.codec)
+        table = pa.Table.from_batches([rows]).replace_schema_metadata(dict(self.says))
+        write_table(table, path, compression=self.codec)
         yield os.fsencode(path)
 
 
@@ -57,6 +61,7 @@ class Parts:
 
     output: Output
     write: ToParts
+    columns: pa.Schema  # of the rows
 
     @classmethod
     def of_sink(cls, output: Output, sink: Files, spark: SparkSession, checkpoint: str) -> Self | None:
@@ -67,8 +72,12 @@ class Parts:
         if codec is None or spark.conf.get(_MOST_ROWS) != "0" or wire_of(output.arrow, output.spark).main is None:
             return None
         folder = _local_folder(spark, sink.path)
+        if folder is None:
+            return None
+        arrow, schema = output.schemas_as_emitted()
         of_query = hashlib.sha256(checkpoint.encode()).hexdigest()[:16]  # several may write to one folder
-        return None if folder is None else cls(output, ToParts(f"{folder}/_windowpane-{of_query}", codec))
+        says = ((_SCHEMA, str(schema.json())), (_VERSION, str(spark.version)))
+        return cls(output, ToParts(f"{folder}/_windowpane-{of_query}", codec, says), arrow)
 
     @property
     def number(self) -> int:
@@ -100,7 +109,7 @@ class PartsWriter(FilesWriter):
         to_parts = self.parts.write
         paths = [bytes(path) for (path,) in dataframe.collect()]
         if not paths and number == 0:  # readers find the columns from then on
-            paths = list(to_parts(pa.RecordBatch.from_pylist([], schema=self.parts.output.emitted_schema)))
+            paths = list(to_parts(pa.RecordBatch.from_pylist([], schema=self.parts.columns)))
         folder = Path(to_parts.folder).parent / self._batch_folder(dataframe, number)
         draft = folder.with_name(f"_batch-{number}")
         shutil.rmtree(draft, ignore_errors=True)
