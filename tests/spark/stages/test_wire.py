@@ -37,6 +37,21 @@ def test_rows_of_the_main_output_become_the_blobs_that_a_function_makes_of_piece
     assert unpack(rows["blob"][4].as_py()).equals(late)
 
 
+def test_tables_that_a_function_writes_to_files_are_not_cut(monkeypatch) -> None:
+    monkeypatch.setattr(wire, "LARGEST_BLOB", 800)
+    given: list[int] = []
+
+    def function(table: pa.Table) -> list[bytes]:
+        given.append(table.num_rows)
+        return [b"path"]
+
+    late = pa.table({"n": range(150)})
+    output = BucketOutput([(MAIN, pa.table({"n": range(250)})), (1, late)])
+    rows = wire.Wire(main_blobs=function, cuts_main=False).rows(output)
+    assert given == [250]
+    assert rows["output"].to_pylist() == [MAIN, 1, 1, wire.COUNTER_ROW]
+
+
 def test_a_function_may_make_nothing_of_all_rows() -> None:
     rows = wire.Wire(main_blobs=lambda table: []).rows(BucketOutput([(MAIN, pa.table({"n": [1]}))]))
     assert rows["output"].to_pylist() == [wire.COUNTER_ROW]

@@ -86,7 +86,7 @@ class Parts:
     @property
     def wire(self) -> Wire:
         """How the rows of the output travel."""
-        return Wire(main_blobs=self.output.mapped_by(self.write))
+        return Wire(main_blobs=self.output.mapped_by(self.write), cuts_main=False)
 
     def of(self, rows: DataFrame, wire: Wire) -> DataFrame:
         return rows.filter(F.col("output") == self.number).select("blob")

@@ -64,6 +64,8 @@ class Wire:
     counters: tuple[str, ...] = COUNTERS  # the names of the counters
     # makes the blobs of the main output of what an engine emitted; ``None`` where it travels as it is
     main_blobs: Callable[[pa.Table], Iterable[bytes]] | None = None
+    # whether tables of the main output are cut into pieces of about ``LARGEST_BLOB``: not where they are written to files
+    cuts_main: bool = True
     # what the numbers of its other outputs are raised by, so that those of programs of a chain differ; each of their tables says
     # its number then. ``None`` where nothing passes them on
     numbered_from: int | None = None
@@ -88,7 +90,7 @@ class Wire:
         """Yield what a bucket emitted and passed on as rows of ``schema``, about ``LARGEST_BLOB`` at once, in single chunks."""
         waiting: list[pa.Table] = []
         size = 0
-        for number, piece in _cut(map(self._numbered, output.tables)):
+        for number, piece in self._cut(map(self._numbered, output.tables)):
             if waiting and size + piece.nbytes > LARGEST_BLOB:  # a piece alone is not copied
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, size = [], 0
@@ -100,6 +102,11 @@ class Wire:
             size += piece.nbytes
         counted = (COUNTER_ROW, _counted(output, self.counters, malformed_read(passed), own_watermark).encode())
         yield pa.concat_tables([*waiting, self._blob_rows([*self.packed(counted_once(passed)), counted])]).combine_chunks()
+
+    def _cut(self, tables: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
+        for number, table in tables:
+            for piece in [table] if number == MAIN and not self.cuts_main else _pieces(table):
+                yield number, piece
 
     def _numbered(self, emitted: tuple[int, pa.Table]) -> tuple[int, pa.Table]:
         number, table = emitted
@@ -115,7 +122,7 @@ class Wire:
 
     def packed(self, tables: Iterable[tuple[int, pa.Table]]) -> list[tuple[int, bytes]]:
         found: list[tuple[int, bytes]] = []
-        for number, piece in _cut(tables):
+        for number, piece in self._cut(tables):
             blobs = [pack(piece)] if self.main_blobs is None or number != MAIN else self.main_blobs(piece)
             found += [(number, blob) for blob in blobs]
         return found
@@ -128,10 +135,6 @@ class Wire:
     def main_columns(self, names: Iterable[str]) -> list[Column]:
         main = present(self.main, "the caller has checked")
         return [_read(_column(main.get_field_index(name)), main.field(name).type).alias(name) for name in names]
-
-
-def _cut(tables: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
-    return ((number, piece) for number, table in tables for piece in _pieces(table))
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
