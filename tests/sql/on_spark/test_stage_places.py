@@ -160,8 +160,14 @@ def test_texts_are_spread_over_all_buckets(session: Session, text: str) -> None:
         ("SELECT n, count(*) FROM (SELECT shop + 1 AS s, count(*) AS n FROM sold GROUP BY shop) GROUP BY s, n", [(0,), (1,)]),
         # So would all rows of the join, which come from elsewhere.
         (
-            "SELECT * FROM sold JOIN (SELECT shop AS s, max(price) AS most FROM sold GROUP BY shop) ON shop = s AND price = most",
+            "SELECT * FROM sold JOIN (SELECT shop AS s, max(price + 0) AS most FROM sold GROUP BY shop) "
+            "ON shop = s AND price = most",
             [(0,), (1,)],
+        ),
+        # With the extreme of their own group, they are its first rows.
+        (
+            "SELECT * FROM sold JOIN (SELECT shop AS s, max(price) AS most FROM sold GROUP BY shop) ON shop = s AND price = most",
+            [(0,)],
         ),
         ("SELECT * FROM sold JOIN (SELECT shop AS s, max(price) AS most FROM sold GROUP BY shop) ON shop = s", [(0, 1)]),
         (
