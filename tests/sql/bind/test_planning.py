@@ -14,6 +14,7 @@ DECLARED = (
     "CREATE TABLE a (id int PRIMARY KEY, g int, v int, unread text)",
     "CREATE TABLE b (id int PRIMARY KEY, g int, w int, unread text)",
     "CREATE TABLE c (id int PRIMARY KEY, g int, x int, unread text)",
+    "CREATE TABLE d (id int PRIMARY KEY, g double precision, v interval)",
 )
 
 
@@ -245,6 +246,9 @@ OTHER_JOINS = {
     "ON a.g IS NOT DISTINCT FROM m.g AND a.v IS NOT DISTINCT FROM m.most",
     "of fewer columns": "SELECT a.id FROM a JOIN (SELECT g, id, max(v) AS most FROM a GROUP BY g, id) m "
     "ON a.g = m.g AND a.v = m.most",
+    "where equal groups are not the same": "SELECT d.id FROM d JOIN (SELECT g, max(id) AS most FROM d GROUP BY g) m "
+    "ON d.g = m.g AND d.id = m.most",
+    "of spans": "SELECT d.id FROM d JOIN (SELECT id, max(v) AS most FROM d GROUP BY id) m ON d.id = m.id AND d.v = m.most",
     "on a sum": "SELECT a.id FROM a JOIN (SELECT g, max(v) AS most FROM a GROUP BY g) m ON a.g = m.g AND a.v + 0 = m.most",
 }
 

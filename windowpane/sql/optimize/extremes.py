@@ -17,6 +17,7 @@ from windowpane.sql.bind.scope import Column
 from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import MIRRORED
 from windowpane.sql.expressions.types import BOOLEAN, is_exact, is_instant
+from windowpane.sql.expressions.written import has_spellings
 from windowpane.sql.nodes import Aggregate, Filter, Fold, Join, Node, Order, Project, Scan, TimeWindows
 from windowpane.sql.optimize.conditions import all_of
 
@@ -29,7 +30,7 @@ _PLACE = ("columns", "key", "append_only", "watermarks", "input")  # What of a n
 
 def first_of_each_group(join: Join) -> Node | None:
     """Return an inner join as a Top-N with the same columns and key, ``None`` if it is anything else."""
-    if join.null_safe or join.by_arrival:
+    if join.kind != "inner" or join.null_safe or join.by_arrival:
         return None
     pairs = [(one, other, "=") for one, other in join.keys]
     if (residual := join.residual) is not None:
@@ -55,18 +56,20 @@ def _first_rows(join: Join, rows: Node, extremes: Node, pairs: list[tuple[str, s
     if same is None:
         return None
     extreme, made_of = groups.columns[-1], {name: same[below[name]] for name in (*groups.groups, fold.argument)}
-    found = {of_groups[theirs]: (mine, operator) for mine, theirs, operator in pairs}
+    found = {of_groups.get(theirs): (mine, operator) for mine, theirs, operator in pairs}
     if len(found) < len(pairs) or found.keys() != {*groups.groups, extreme.id}:
         return None
     for name, (mine, operator) in found.items():
         of = fold.argument if name == extreme.id else name
         allowed = _COMPARED[fold.function] if name == extreme.id else ("=",)
-        if operator not in allowed or of_core[mine] != made_of[of].id:
+        if operator not in allowed or of_core.get(mine) != made_of[of].id:
             return None
     value = rows.column(found[extreme.id][0])
     if value.type != extreme.type or not (is_exact(value.type) or is_instant(value.type)):
         return None
     partition = [found[name][0] for name in groups.groups]
+    if any(has_spellings(rows.column(name).type) for name in (*partition, value.id)):
+        return None  # a group shows one of them
     present = all_of([build(BOOLEAN, "({0} IS NOT NULL)", rows.column(name).expr) for name in (*partition, value.id)])
     order = Order(value.id, descending=fold.function == "max", nulls_first=False)
     top = plan.top(rows if present is None else plan.keep(rows, present), partition, [order], 1, with_ties=True)
