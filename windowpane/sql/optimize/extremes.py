@@ -56,7 +56,7 @@ def _first_rows(join: Join, rows: Node, extremes: Node, pairs: list[tuple[str, s
     if same is None:
         return None
     extreme, made_of = groups.columns[-1], {name: same[below[name]] for name in (*groups.groups, fold.argument)}
-    found = {of_groups.get(theirs): (mine, operator) for mine, theirs, operator in pairs}
+    found = {of_groups[theirs]: (mine, operator) for mine, theirs, operator in pairs if theirs in of_groups}
     if len(found) < len(pairs) or found.keys() != {*groups.groups, extreme.id}:
         return None
     for name, (mine, operator) in found.items():
