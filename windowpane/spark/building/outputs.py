@@ -165,15 +165,18 @@ class Output:
 
         ``None`` where Spark computes one, or leaves rows out.
         """
-        found = {name: ("", name) for name in self.arrow.names}
-        for number, columns in enumerate([self._columns, *(getattr(step, "columns", None) for step in self.steps)]):
-            renamed = {name: found.get(made.name) for name, made in columns or () if isinstance(made, Name)}
-            if columns is None or len(renamed) < len(columns):
+        chosen = {name: name for name, _ in self._columns}
+        for step in self.steps:
+            if not isinstance(step, Select):
                 return None
-            found = {name: of if number else (name, of[1]) for name, of in renamed.items() if of is not None}
-            if len(found) < len(columns):
+            names = [(name, chosen.get(made.name) if isinstance(made, Name) else None) for name, made in step.columns]
+            chosen = {name: before for name, before in names if before is not None}
+            if len(chosen) < len(names):
                 return None
-        return found
+        emitted = {name: made.name for name, made in self._columns if isinstance(made, Name) and made.name in self.arrow.names}
+        if len(emitted) < len(self._columns):
+            return None
+        return {name: (before, emitted[before]) for name, before in chosen.items()}
 
     def read(self, rows: DataFrame, wire: Wire, names: Sequence[str]) -> DataFrame:
         if self.passing:

@@ -268,6 +268,8 @@ Written: TypeAlias = "Output | ShapedOutput | Parts"
 
 
 def _written(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Written, SinkFunction]:
+    if isinstance(sink, str):
+        sink = Files(sink)
     if not isinstance(sink, Shaped):
         return _parts(output, sink, spark, checkpoint) or (output, _function(sink, checkpoint, output.column_names))
     return ShapedOutput(output, sink.columns), _function(sink.sink, checkpoint, [name for name, _ in sink.columns])
@@ -275,13 +277,12 @@ def _written(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -
 
 def _parts(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Parts, SinkFunction] | None:
     """Return the main output and its sink where the tasks of the operator write the files, else ``None``."""
-    files = Files(sink) if isinstance(sink, str) else sink
-    if output.number != MAIN or not isinstance(files, Files) or is_remote(files.path):
+    if output.number != MAIN or not isinstance(sink, Files) or is_remote(sink.path):
         return None
-    parts = Parts.of_sink(output, files, spark, checkpoint)
+    parts = Parts.of_sink(output, sink, spark, checkpoint)
     if parts is None:
         return None
-    writer = PartsWriter(files, QueryId(checkpoint), folder_columns(output.column_names), parts)
+    writer = PartsWriter(sink, QueryId(checkpoint), folder_columns(output.column_names), parts)
     return parts, PairedSink(writer, checkpoint)
 
 
@@ -305,7 +306,7 @@ class BatchWriter:
     def __call__(self, blobs: DataFrame, batch_id: int) -> None:
         (first, write), *others = self.outputs
         if isinstance(first, Parts) and not others:  # all that is read of the batch, once
-            write(first.of(blobs, self.wire), batch_id)
+            write(first.of(blobs, Wire()), batch_id)
             self.begun.add(batch_id)
             return
         blobs = blobs.persist()
@@ -314,7 +315,7 @@ class BatchWriter:
             for output, write in self.outputs:
                 if batch_id > 0 and output.number not in present and self._spares(write, blobs, batch_id):
                     continue
-                write(output.of(blobs, self.wire), batch_id)
+                write(output.of(blobs, Wire()), batch_id)
             self.begun.add(batch_id)
         finally:
             blobs.unpersist()
@@ -336,8 +337,6 @@ class BatchWriter:
 
 def _function(sink: Sink, checkpoint: str, columns: Iterable[str]) -> SinkFunction:
     query = QueryId(checkpoint)
-    if isinstance(sink, str):
-        sink = Files(sink)
     if isinstance(sink, Files) and is_remote(sink.path):
         return PairedSink(RemoteFilesWriter(sink, query, folder_columns(columns)).checked(), checkpoint)
     if isinstance(sink, Files):

@@ -18,6 +18,7 @@ from windowpane.sql.nodes.base import (
     compile_plan,
     every_node,
     explain_plan,
+    form,
     structure,
 )
 from windowpane.sql.nodes.keyed import Aggregate, Fold, Join, SetOperation, TimeBound, TopN
@@ -70,6 +71,7 @@ __all__ = [
     "compile_plan",
     "every_node",
     "explain_plan",
+    "form",
     "scanned",
     "structure",
 ]

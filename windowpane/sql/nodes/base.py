@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from windowpane.sql.bind.scope import Column
@@ -174,6 +174,25 @@ def structure(node: Node) -> dict[str, Any]:
         **node.state_parts,
         "inputs": [structure(source) for source in node.inputs],
     }
+
+
+def form(node: Node) -> Any:
+    """Return what equals that of another node if the nodes are equal: ids of columns are numbers, in the order of the plan."""
+    ids = dict.fromkeys(column.id for each in every_node(node) for column in each.columns)
+    return _numbered(node, {name: f"#{number}" for number, name in enumerate(ids)})
+
+
+def _numbered(value: object, numbers: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return numbers.get(value, value)
+    if is_dataclass(value):
+        parts = [getattr(value, each.name) for each in fields(value) if each.compare]
+        return type(value), [_numbered(part, numbers) for part in parts]
+    if isinstance(value, tuple | list):
+        return [_numbered(part, numbers) for part in value]
+    if isinstance(value, Mapping):
+        return sorted(((_numbered(name, numbers), _numbered(part, numbers)) for name, part in value.items()), key=repr)
+    return value
 
 
 def explain_plan(node: Node, depth: int = 0) -> list[str]:

@@ -8,24 +8,19 @@ NULL in a group or in ``x`` are in no result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from windowpane.sql.bind import build_plan as plan
-from windowpane.sql.bind.scope import Column
-from windowpane.sql.expressions.expr import Expr, build
-from windowpane.sql.expressions.operators import MIRRORED
+from windowpane.sql.expressions.expr import build
+from windowpane.sql.expressions.operators import MIRRORED, combined
 from windowpane.sql.expressions.types import BOOLEAN, is_exact, is_instant
 from windowpane.sql.expressions.written import has_spellings
-from windowpane.sql.nodes import Aggregate, Filter, Fold, Join, Node, Order, Project, Scan, TimeWindows
-from windowpane.sql.optimize.conditions import all_of
+from windowpane.sql.nodes import Aggregate, Filter, Join, Node, Order, Project, Scan, TimeWindows, every_node, form
 
 _COMPARED = {"max": ("=", ">="), "min": ("=", "<=")}
 """How a value is compared with the extreme of its group; it is never beyond it."""
 _SAME = (Scan, Project, Filter, Aggregate, TimeWindows)
-"""Nodes that give the same rows of the same rows; all that they are is in their fields."""
-_PLACE = ("columns", "key", "append_only", "watermarks", "input")  # What of a node follows from its inputs and its other fields
+"""Nodes that give the same rows of the same rows."""
 
 
 def first_of_each_group(join: Join) -> Node | None:
@@ -52,9 +47,9 @@ def _first_rows(join: Join, rows: Node, extremes: Node, pairs: list[tuple[str, s
     if fold is None or fold.function not in _COMPARED or fold.condition is not None or fold.argument is None:
         return None
     grouped, below = _core(groups.input)
-    same = _same(core, grouped)
-    if same is None:
+    if form(core) != form(grouped) or not all(isinstance(each, _SAME) for each in every_node(core)):
         return None
+    same = {their.id: column.id for column, their in zip(core.columns, grouped.columns, strict=True)}
     extreme, made_of = groups.columns[-1], {name: same[below[name]] for name in (*groups.groups, fold.argument)}
     found = {of_groups[theirs]: (mine, operator) for mine, theirs, operator in pairs if theirs in of_groups}
     if len(found) < len(pairs) or found.keys() != {*groups.groups, extreme.id}:
@@ -62,7 +57,7 @@ def _first_rows(join: Join, rows: Node, extremes: Node, pairs: list[tuple[str, s
     for name, (mine, operator) in found.items():
         of = fold.argument if name == extreme.id else name
         allowed = _COMPARED[fold.function] if name == extreme.id else ("=",)
-        if operator not in allowed or of_core.get(mine) != made_of[of].id:
+        if operator not in allowed or of_core.get(mine) != made_of[of]:
             return None
     value = rows.column(found[extreme.id][0])
     if value.type != extreme.type or not (is_exact(value.type) or is_instant(value.type)):
@@ -70,20 +65,13 @@ def _first_rows(join: Join, rows: Node, extremes: Node, pairs: list[tuple[str, s
     partition = [found[name][0] for name in groups.groups]
     if any(has_spellings(rows.column(name).type) for name in (*partition, value.id)):
         return None  # a group shows one of them
-    present = all_of([build(BOOLEAN, "({0} IS NOT NULL)", rows.column(name).expr) for name in (*partition, value.id)])
+    present = combined("AND", *(build(BOOLEAN, "({0} IS NOT NULL)", rows.column(name).expr) for name in (*partition, value.id)))
     order = Order(value.id, descending=fold.function == "max", nulls_first=False)
-    top = plan.top(rows if present is None else plan.keep(rows, present), partition, [order], 1, with_ties=True)
-    by_id = {column.id: column.expr for column in rows.columns}
-    by_id |= {each.id: by_id[found[of_groups[each.id]][0]] for each in extremes.columns}
-    items = tuple(by_id[column.id] for column in join.columns)
-    marks = {
-        each.id: top.watermarks[item.column]
-        for each, item in zip(join.columns, items, strict=True)
-        if item.column in top.watermarks
-    }
-    if not join.watermarks.keys() <= marks.keys():
-        return None
-    return Project(join.columns, join.key, top.append_only, marks, input=top, items=items)
+    top = plan.top(plan.keep(rows, present), partition, [order], 1, with_ties=True)
+    shown = {column.id: column.expr for column in rows.columns}
+    shown |= {each.id: shown[found[of_groups[each.id]][0]] for each in extremes.columns}
+    projection = plan.project(top, [(column, shown[column.id]) for column in join.columns])
+    return replace(projection, key=join.key) if join.watermarks.keys() <= projection.watermarks.keys() else None
 
 
 def _core(node: Node) -> tuple[Node, dict[str, str]]:
@@ -93,37 +81,3 @@ def _core(node: Node) -> tuple[Node, dict[str, str]]:
         names = {above: node.unchanged[name] for above, name in names.items()}
         node = node.input
     return node, names
-
-
-def _same(one: Node, other: Node) -> dict[str, Column] | None:
-    """Return the columns of a plan by the ids of those of another one that has the same rows; ``None`` if it may have others."""
-    if type(one) is not type(other) or not isinstance(one, _SAME) or len(one.columns) != len(other.columns):
-        return None
-    names: dict[str, Column] = {}
-    for source, other_source in zip(one.inputs, other.inputs, strict=True):
-        below = _same(source, other_source)
-        if below is None:
-            return None
-        names |= below
-    for column, their in zip(one.columns, other.columns, strict=True):
-        if column.type != their.type or names.setdefault(their.id, column).id != column.id:
-            return None
-    is_same = all(getattr(one, name) == _renamed(value, names) for name, value in _parts(other))
-    return names if is_same else None
-
-
-def _parts(node: Node) -> Iterator[tuple[str, Any]]:
-    return ((each.name, getattr(node, each.name)) for each in fields(node) if each.name not in _PLACE)
-
-
-def _renamed(value: Any, names: Mapping[str, Column]) -> Any:
-    """Return a part of a node with other columns in it."""
-    if isinstance(value, Expr):
-        return value.over({name: column.expr for name, column in names.items()})
-    if isinstance(value, str):
-        return names[value].id if value in names else value
-    if isinstance(value, tuple):
-        return tuple(_renamed(each, names) for each in value)
-    if isinstance(value, Fold | Order):
-        return replace(value, **{each.name: _renamed(getattr(value, each.name), names) for each in fields(value)})
-    return value

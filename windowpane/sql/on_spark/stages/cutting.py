@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.expressions.types import BOOLEAN
-from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, TimeWindows, UnionAll, Values, every_node
+from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, TimeWindows, UnionAll, Values, form
 from windowpane.sql.on_spark.change_sets import CLOCK
 from windowpane.sql.on_spark.stages.layout import orders_of
 from windowpane.sql.on_spark.stages.stage import INPUT, STAGE, Flow, Stage, Stages, alone, column_types
@@ -156,25 +155,6 @@ def _equal_nodes(nodes: Sequence[Node]) -> dict[int, int]:
     Equal nodes have the same rows, in columns of other ids, in the same order, as of a query in WITH that is read twice. Which
     nodes are equal depends on the plan alone, in any process.
     """
-    forms = [_form(node) for node in nodes]
+    forms = [form(node) for node in nodes]
     firsts = {number: forms.index(form) for number, form in enumerate(forms)}
     return {number: first for number, first in firsts.items() if first != number}
-
-
-def _form(node: Node) -> Any:
-    """Return what equals that of another node if the nodes are equal: ids of columns are numbers, in the order of the plan."""
-    ids = dict.fromkeys(column.id for each in every_node(node) for column in each.columns)
-    return _numbered(node, {name: f"#{number}" for number, name in enumerate(ids)})
-
-
-def _numbered(value: object, numbers: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return numbers.get(value, value)
-    if is_dataclass(value):
-        parts = [getattr(value, each.name) for each in fields(value) if each.compare]
-        return type(value), [_numbered(part, numbers) for part in parts]
-    if isinstance(value, tuple | list):
-        return [_numbered(part, numbers) for part in value]
-    if isinstance(value, Mapping):
-        return sorted(((_numbered(name, numbers), _numbered(part, numbers)) for name, part in value.items()), key=repr)
-    return value
