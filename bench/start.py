@@ -2,7 +2,7 @@
 
 Usage: ``python -m bench.start [--rows N] [--runs N]``. A job reads four files of payments, each a batch, into tumbling windows;
 each job is a process of its own, and the systems take turns. ``tws`` is a ``transformWithState`` written by hand, ``plain`` is
-windowpane as it comes, ``daemon`` with its own daemon of workers, ``warm`` with that and ``wp.warm_up``. The figures are medians,
+windowpane as it comes, ``warm`` with ``wp.warm_up``. The figures are medians,
 in seconds since the start of the process but for the processor time, which is that of the process with all its children.
 """
 
@@ -22,8 +22,7 @@ from bench.each_system import arguments, command
 from bench.payments import write_batches
 from bench.process_tree import ProcessTree
 
-SYSTEMS = ("spark", "tws", "plain", "daemon", "warm")
-_DAEMON = {"spark.python.daemon.module": "windowpane.spark.daemon"}
+SYSTEMS = ("spark", "tws", "plain", "warm")
 _POINTS = ("session", "query", "first batch", "end")
 _EVERY_SECONDS = 0.1
 
@@ -34,7 +33,7 @@ def run(system: str, folder: Path) -> None:
 
     from bench.systems.spark_job import session
 
-    spark = session(_DAEMON if system in ("daemon", "warm") else {})
+    spark = session()
     reached["session"] = time.time() - began
     if system == "warm":
         import windowpane as wp

@@ -123,7 +123,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A classic local Spark session with two cores, stopped at the end of the test process."""
     from pyspark.sql import SparkSession
 
-    from windowpane.spark.session.worker_python import fork_driver_workers
+    from windowpane.spark.session.worker_python import fork_workers
 
     folder = tmp_path_factory.mktemp("spark")
     scratch = folder / "tmp"
@@ -140,7 +140,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _lighten_checkpoints(session)
-    fork_driver_workers(session)  # before the functions that tests make themselves
+    fork_workers(session)  # before the functions that tests make themselves
     yield session
     session.stop()
 

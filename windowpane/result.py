@@ -339,9 +339,9 @@ def warm_up(spark: SparkSession) -> Thread:
 
     A session that is made for one query starts its Python workers when the first batch waits for them, and they import pandas,
     pyarrow and windowpane for seconds. Called right after the session is made, this lets a small job of its own, in the job group
-    ``windowpane.warm_up``, do so while the query is put together and planned. On two cores, a job that took 13 seconds from its
-    session to its end was done a second earlier. Where sessions live long it saves little, and on a cluster it
-    reaches the executors that are running, one task a core.
+    ``windowpane.warm_up``, do so while the query is put together and planned. On a cluster it reaches the executors that are
+    running, one task a core. In a local session it saves little: its workers are forked from a process that imports while the
+    query is put together, anyway. Nor does it where sessions live long.
 
     Args:
         spark: the session, Spark classic or Connect.
@@ -356,9 +356,9 @@ def warm_up(spark: SparkSession) -> Thread:
         >>> wp.stream(bids, event_time="at", watermark="5 seconds")
     """
     from windowpane.spark.internals.worker import warm_workers
-    from windowpane.spark.session.worker_python import fork_driver_workers
+    from windowpane.spark.session.worker_python import fork_workers
 
-    fork_driver_workers(spark)
+    fork_workers(spark)
     thread = Thread(target=warm_workers, args=(spark,), name="windowpane-warm-up", daemon=True)
     thread.start()
     return thread

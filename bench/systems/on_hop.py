@@ -39,7 +39,7 @@ def dropped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def main() -> None:
     task = read_task()
-    spark = session({"spark.python.daemon.module": "windowpane.spark.daemon"})
+    spark = session()
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000000")
     rows = read(spark, task).select("k", "price", F.unix_micros("ts").alias("ts"))
     buckets = rows.mapInArrow(dropped, "bucket bigint").groupBy("bucket")

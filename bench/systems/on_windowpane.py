@@ -46,7 +46,7 @@ def over(task: Task, rows: Any) -> Any:
 
 def warm_session(settings: Mapping[str, str] | None = None) -> Any:
     """Return a session whose Python workers are starting."""
-    spark = session({"spark.python.daemon.module": "windowpane.spark.daemon", **(settings or {})})
+    spark = session(settings)
     wp.warm_up(spark)
     return spark
 

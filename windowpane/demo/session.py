@@ -14,7 +14,6 @@ _SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.memory": "2g",
     # A minute or two of small batches: compiling for longer runs and collecting in parallel would cost more than they save.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.python.daemon.module": "windowpane.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",

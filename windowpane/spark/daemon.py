@@ -7,16 +7,29 @@ imports to the workers: more than a second of processor time each. Choose this o
 
 from __future__ import annotations
 
+import socket
+
 from pyspark import daemon
 
 from windowpane.spark.internals.worker import freeze_imported, import_needed
+
+_work = daemon.worker
 
 
 def main() -> None:
     """Import what every worker needs, then run PySpark's daemon."""
     import_needed()
     freeze_imported()  # workers share these objects for as long as nothing looks at them
+    daemon.worker = worker
     daemon.manager()
+
+
+def worker(sock: socket.socket, authenticated: bool) -> int:
+    """Run tasks as PySpark's worker does; where Spark has gone meanwhile nobody reads what it says, and it says nothing."""
+    try:
+        return _work(sock, authenticated)
+    except BrokenPipeError:
+        return 1
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Driver workers by fork: the first one leaves a template behind, which ends with its driver; what cannot be forked starts."""
+"""Workers by fork: a template has imported what they need, and ends with its driver; what cannot be forked starts."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,64 +14,109 @@ import psutil
 import pytest
 
 from windowpane.spark.internals import forked_workers
-from windowpane.spark.internals.forked_workers import MODULE, is_forking, with_forks
+from windowpane.spark.internals.forked_workers import DAEMON, DRIVER_WORKER, OWN_DAEMON, is_forking, with_forks
 
 _STANDS_IN = """
-import os
+import os, sys, time
 if __name__ == "__main__":
-    print(os.getpid(), os.getppid(), os.getcwd(), os.environ["ASKED"])
+    if sys.argv[1:] == ["waits"]:
+        print("waits", flush=True)
+        time.sleep(40)
+    if sys.argv[1:] == ["fails"]:
+        raise ValueError("fails")
+    print(os.getpid(), os.getppid(), os.getcwd(), os.environ["ASKED"], "imported_ahead" in sys.modules, *sys.argv[1:])
+"""
+_DRIVER = """
+import os, runpy, sys
+print(runpy.run_path({forks!r})["with_forks"](sys.executable, ["imported_ahead", "absent_module"], os.environ), flush=True)
+sys.stdin.read()
 """
 
 
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module that stands in for PySpark's driver worker: it says what it sees."""
-    (tmp_path / "stands_in_for_driver_worker.py").write_text(_STANDS_IN)
+@pytest.fixture(params=[DRIVER_WORKER, DAEMON])
+def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module that stands in for one of PySpark's: it says what it sees."""
+    (tmp_path / "stands_in_for_a_worker.py").write_text(_STANDS_IN)
+    (tmp_path / "imported_ahead.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "stands_in_for_driver_worker"
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    forks = Path(forked_workers.__file__).read_text()
+    for name in (OWN_DAEMON, request.param):
+        forks = forks.replace(f'"{name}"', '"stands_in_for_a_worker"')
+    (tmp_path / "forks.py").write_text(forks)
+    return "stands_in_for_a_worker"
 
 
 @pytest.fixture
 def program(module: str, tmp_path: Path) -> Iterator[str]:
     """What a driver starts workers with; the driver is another process, which ends with its input."""
-    forks = tmp_path / "forks.py"
-    forks.write_text(Path(forked_workers.__file__).read_text().replace(MODULE, module))
-    code = f"import runpy, sys; print(runpy.run_path({str(forks)!r})['with_forks'](sys.executable), flush=True); sys.stdin.read()"
+    code = _DRIVER.format(forks=str(tmp_path / "forks.py"))
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
         yield driver.stdout.readline().strip()
 
 
-def ask(program: str, module: str, folder: Path, **environment: str) -> list[str]:
-    environment = {**os.environ, **environment}
-    done = subprocess.run([program, "-m", module], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+def ask(program: str, module: str, folder: Path, *arguments: str, **environment: str) -> list[str]:
+    command = [program, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.split()
 
 
-def template_of(program: str) -> list[psutil.Process]:
-    address = str(Path(program).with_name("forks"))
-    return [each for each in psutil.process_iter(["cmdline"]) if address in (each.info["cmdline"] or [])]
+def template_of(folder: Path) -> psutil.Process:
+    """The template of the driver whose program lies beside these tests' modules."""
+    script = str(folder / "forks.py")
+    (found,) = [each for each in psutil.process_iter(["cmdline"]) if script in (each.info["cmdline"] or [])]
+    return found
 
 
-def test_the_first_worker_leaves_a_template_that_the_others_are_forked_from(program: str, module: str, tmp_path: Path) -> None:
+def test_workers_are_forks_of_the_template_with_what_it_has_imported(program: str, module: str, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
+    template = str(template_of(tmp_path).pid)
 
     first = ask(program, module, tmp_path, ASKED="first")
-    (template,) = template_of(program)
-    second = ask(program, module, other, ASKED="second")
-    found_elsewhere = ask(program, module, tmp_path, ASKED="third", PYTHONPATH=f"{tmp_path}:{other}")
+    second = ask(program, module, other, "one", "two", ASKED="second")
 
-    assert first[2:] == [str(tmp_path), "first"]
-    assert second[1:] == [str(template.pid), str(other), "second"]
-    assert found_elsewhere[1:] == [str(template.pid), str(tmp_path), "third"]
+    assert first[1:] == [template, str(tmp_path), "first", "True"]
+    assert second[1:] == [template, str(other), "second", "True", "one", "two"]
+    assert first[0] != second[0]
+
+
+@pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHASHSEED"])
+def test_what_a_python_reads_when_it_starts_is_never_another_one_s(
+    program: str, module: str, tmp_path: Path, variable: str
+) -> None:
+    other = {"PYTHONPATH": f"{tmp_path}:{tmp_path / 'other'}", "PYTHONHASHSEED": "1"}[variable]
+
+    found = ask(program, module, tmp_path, "one", ASKED="started", **{variable: other})
+
+    assert found[1:] == [str(os.getpid()), str(tmp_path), "started", "False", "one"]
+
+
+def test_what_a_worker_says_of_its_failure_reaches_who_started_it(program: str, module: str, tmp_path: Path) -> None:
+    done = subprocess.run([program, "-m", module, "fails"], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "ValueError: fails" in done.stderr
+
+
+def test_a_worker_that_is_told_to_end_does(program: str, module: str, tmp_path: Path) -> None:
+    template = template_of(tmp_path)
+    with subprocess.Popen([program, "-m", module, "waits"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as asking:
+        assert asking.stdout is not None
+        assert asking.stdout.readline() == "waits\n"
+        (fork,) = template.children()
+
+        asking.terminate()
+
+        gone, _ = psutil.wait_procs([fork], timeout=30)
+        assert gone == [fork]
+        assert asking.wait(30) == 0
 
 
 def test_a_template_ends_with_its_driver(program: str, module: str, tmp_path: Path) -> None:
-    ask(program, module, tmp_path, ASKED="first")
-    (template,) = template_of(program)
-    (driver,) = [each for each in psutil.Process().children() if str(tmp_path / "forks.py") in " ".join(each.cmdline())]
+    template = template_of(tmp_path)
+    (driver,) = [each for each in psutil.Process().children() if each.pid == template.ppid()]
 
     driver.kill()
     driver.wait()
@@ -78,25 +125,22 @@ def test_a_template_ends_with_its_driver(program: str, module: str, tmp_path: Pa
     assert gone == [template]
 
 
-def test_a_template_that_was_killed_is_made_again(program: str, module: str, tmp_path: Path) -> None:
-    ask(program, module, tmp_path, ASKED="first")
-    (template,) = template_of(program)
+def test_workers_of_a_template_that_was_killed_start_without_it(program: str, module: str, tmp_path: Path) -> None:
+    template = template_of(tmp_path)
     template.kill()
-    psutil.wait_procs([template], timeout=30)
+    while template.status() != psutil.STATUS_ZOMBIE:  # its driver does not wait for it
+        time.sleep(0.01)
 
-    second = ask(program, module, tmp_path, ASKED="second")
-    third = ask(program, module, tmp_path, ASKED="third")
+    found = ask(program, module, tmp_path, "one", ASKED="started")
 
-    (again,) = template_of(program)
-    assert second[2:] == [str(tmp_path), "second"]
-    assert third[1:] == [str(again.pid), str(tmp_path), "third"]
+    assert found[1:] == [str(os.getpid()), str(tmp_path), "started", "False", "one"]
 
 
 def test_other_workers_are_what_they_are_without_it() -> None:
-    program = with_forks(sys.executable)
+    program = with_forks(sys.executable, (), os.environ)
 
     assert is_forking(program)
-    assert with_forks(sys.executable) == program != sys.executable
+    assert with_forks(sys.executable, (), os.environ) == program != sys.executable
     asked = [program, "-c", "import sys; print(sys.executable, sys.argv)", "a b", "-m"]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert done.stdout == f"{sys.executable} ['-c', 'a b', '-m']\n"
@@ -105,5 +149,17 @@ def test_other_workers_are_what_they_are_without_it() -> None:
 def test_a_python_that_does_not_run_is_left_as_it_is(tmp_path: Path) -> None:
     absent = str(tmp_path / "absent")
 
-    assert with_forks(absent) == absent
+    assert with_forks(absent, (), {}) == absent
     assert is_forking(absent)
+
+
+def test_a_folder_whose_name_is_too_long_for_an_address_leaves_a_python_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("long" * 40)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    other = tmp_path / "python"
+    other.symlink_to(sys.executable)
+
+    assert with_forks(str(other), (), os.environ) == str(other)

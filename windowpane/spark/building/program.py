@@ -43,7 +43,7 @@ from windowpane.spark.internals.session import hide_state_warnings, setting
 from windowpane.spark.internals.worker import shared_workers
 from windowpane.spark.session.column_names import refuse_alike
 from windowpane.spark.session.settings import Buckets, choose_settings
-from windowpane.spark.session.worker_python import check_worker_python, fork_driver_workers
+from windowpane.spark.session.worker_python import check_worker_python, fork_workers
 from windowpane.spark.sources.arrow_rows import Reading
 from windowpane.spark.sources.source import AWAITED, Source, put_program_on
 from windowpane.spark.stages import bounded, encode
@@ -220,7 +220,7 @@ class BuiltProgram:
         """Return the rows of the last operator, as they travel by ``wire``; those between operators travel as blobs."""
         check_worker_python(self._spark)
         if self.is_streaming:
-            fork_driver_workers(self._spark)
+            fork_workers(self._spark)
         if any(source.has_watermark_below for source in self.sources):
             reuse_no_exchange(self._spark)
         rows: DataFrame | None = None

@@ -1,13 +1,15 @@
-"""Driver workers by fork: from the second stateful query of a session on, the process that plans it costs no start of Python.
+"""Workers of a local session by fork, of a process that has imported what they need while the query was put together.
 
-Before the first batch of each run, Spark plans a stateful operator in a Python process of its own beside the driver. It imports
-PySpark and pandas and ends: most of a second of processor time, whatever the query computes. In a local session, workers are
-therefore started by a small program. It becomes the Python that it was made for, but for driver workers: the first of these
-leaves a *template* behind, a fork of itself with everything imported, and each later one has the template fork, hands over its
-environment, folder and three streams, and waits for the end of the fork.
+Spark starts Python for a query twice. Before the first batch of each run it plans a stateful operator in a process of its own
+beside the driver, which imports PySpark and pandas and ends. Before the first task it starts a daemon, whose workers import what
+they need, each anew. That is seconds of processor time while the first batch waits, whatever the query computes.
 
-The template ends with the driver. Where it cannot serve (it is gone, or modules are found elsewhere by now), a driver worker
-starts as it would without it. This file runs as a script of its own, too, so it imports nothing of windowpane.
+In a local session, workers are therefore started by a small program. It becomes the Python that it was made for, but for these
+two: it has the *template* fork, a process beside the driver with everything imported, hands over its arguments, environment,
+folder and three streams, hands on that it is to end, and waits for the end of the fork.
+
+The template ends with the driver. Where it cannot serve (it is gone, modules are found elsewhere or hashed otherwise by now),
+workers start as they would without it. This file runs as a script of its own, too, so it imports nothing of windowpane.
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ import array
 import atexit
 import contextlib
 import gc
+import importlib
+import io
 import json
 import os
 import runpy
+import select
 import shlex
 import shutil
 import signal
@@ -26,38 +31,54 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"
-"""A driver worker, as a module that runs."""
+DRIVER_WORKER = "pyspark.sql.streaming.transform_with_state_driver_worker"
+"""Plans a stateful operator, as a module that runs."""
+DAEMON = "pyspark.daemon"
+"""Forks the workers of tasks, as a module that runs."""
+OWN_DAEMON = "windowpane.spark.daemon"
+"""Ours, which a template runs in its place where it has imported it."""
 
-_NEEDED = (MODULE, "pandas", "pyarrow")
+_FORKED = (DRIVER_WORKER, DAEMON)
+_OF_IMPORTS = ("PYTHONPATH", "PYTHONHASHSEED")
+"""Variables that a Python has read when it has started: a fork cannot have others."""
 _STREAMS = 3
 _LENGTH = 8
-_LOOKS_EVERY = 2.0
-"""Seconds after which a template looks whether its driver is still there."""
 
 _ASK = """
-import array, json, os, socket, sys
-address, python, template, driver = sys.argv[1:]
+import array, json, os, signal, socket, sys
+address, python, *arguments = sys.argv[1:]
 server = socket.socket(socket.AF_UNIX)
+said = json.dumps([arguments[1:], dict(os.environ), os.getcwd()]).encode()
+streams = array.array("i", [0, 1, 2]).tobytes()
 try:
     server.connect(address)
+    server.sendmsg([len(said).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+    server.sendall(said)
+    fork = int.from_bytes(server.recv(8), "big")
 except OSError:
-    os.execvp(python, [python, "-P", template, address, driver])
-said = json.dumps([dict(os.environ), os.getcwd()]).encode()
-streams = array.array("i", [0, 1, 2]).tobytes()
-server.sendmsg([len(said).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-server.sendall(said)
+    fork = 0
+if not fork:
+    os.execvp(python, [python, *arguments])
+signal.signal(signal.SIGTERM, lambda *_: os.kill(fork, signal.SIGTERM))
 server.recv(1)
 """
 
+_PROGRAM = """#!/bin/sh
+case "$2" in
+{forked}) exec {ask} "$@" ;;
+esac
+exec {python} "$@"
+"""
 
 _programs: dict[str, str] = {}
 """For each Python, the program that starts workers in its place; itself where that cannot be."""
+_templates: list[subprocess.Popen[bytes]] = []
+"""They end when their input does, which is that of this process."""
 
 
 def is_forking(python: str) -> bool:
@@ -65,121 +86,89 @@ def is_forking(python: str) -> bool:
     return python in _programs.values()
 
 
-def with_forks(python: str) -> str:
-    """Return a program that starts workers as ``python`` does and forks driver workers; ``python`` where that cannot be."""
+def with_forks(python: str, modules: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return a program that starts workers as ``python`` does, and forks those that can be; ``python`` where that cannot be.
+
+    Args:
+        python: the Python of workers.
+        modules: what they need, by name, imported in the template as far as it is found.
+        environment: that of workers, as far as it is known.
+    """
     if python not in _programs:
-        _programs[python] = (os.name == "posix" and _program(python)) or python
+        _programs[python] = (os.name == "posix" and _program(python, modules, environment)) or python
     return _programs[python]
 
 
-def _program(python: str) -> str | None:
+def _program(python: str, modules: Sequence[str], environment: Mapping[str, str]) -> str | None:
     folder = Path(tempfile.mkdtemp(prefix="windowpane"))  # a short name: it is part of an address
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    ask, program = folder / "ask.py", folder / "python"
+    ask, program, address = folder / "ask.py", folder / "python", str(folder / "forks")
     ask.write_text(_ASK)
-    asked = [python, "-I", "-S", str(ask), str(folder / "forks"), python, __file__, str(os.getpid())]
-    program.write_text(f'#!/bin/sh\n[ "$2" = {MODULE} ] && exec {shlex.join(asked)}\nexec {shlex.quote(python)} "$@"\n')
+    asked = shlex.join([python, "-I", "-S", str(ask), address, python])
+    program.write_text(_PROGRAM.format(forked="|".join(_FORKED), ask=asked, python=shlex.quote(python)))
     program.chmod(0o755)
     try:
         subprocess.run([str(program), "-I", "-S", "-c", "pass"], check=True, capture_output=True)
-    except (OSError, subprocess.SubprocessError):  # nothing in that folder may run
+        _templates.append(_template(python, modules, environment, address))
+    except (OSError, subprocess.SubprocessError):  # nothing in that folder may run, or its name is too long for an address
         return None
     return str(program)
 
 
-def _start(address: str, driver: int) -> NoReturn:
-    """Be a driver worker that imports what the later ones need, too, and leave a template behind."""
-    sys.path.insert(0, "")  # as ``python -m`` has it
-    for module in _NEEDED:
-        __import__(module)
-    sys.modules.pop(MODULE)  # it runs as __main__
-    _leave_template(address, driver)
-    _work()
+def _template(python: str, modules: Sequence[str], environment: Mapping[str, str], address: str) -> subprocess.Popen[bytes]:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)  # so who asks before the template has imported waits
+        listening.listen()
+        number, pipe, nothing = listening.fileno(), subprocess.PIPE, subprocess.DEVNULL
+        command = [python, "-P", __file__, str(number), *modules]
+        return subprocess.Popen(command, stdin=pipe, stdout=nothing, stderr=nothing, pass_fds=[number], env=environment)
 
 
-def _leave_template(address: str, driver: int) -> None:
-    import fcntl
-
-    folder = Path(address).parent
-    with contextlib.suppress(OSError), (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # workers may start at the same time
-        if _is_served(address):
-            return
-        Path(address).unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(address)
-            listening.listen()
-            if os.fork() == 0:
-                try:
-                    lock.close()
-                    _serve(listening, driver, folder)
-                finally:
-                    os._exit(1)
-
-
-def _is_served(address: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as asking:
-        return asking.connect_ex(address) == 0
-
-
-def _serve(listening: socket.socket, driver: int, folder: Path) -> NoReturn:
+def _serve(listening: socket.socket, modules: Sequence[str]) -> None:
     os.setsid()  # what the terminal sends to the driver is not for this process
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in range(_STREAMS):
-        os.dup2(nothing, stream)
+    sys.path.insert(0, "")  # as ``python -m`` has it
+    for module in (*modules, OWN_DAEMON, *_FORKED):
+        with contextlib.suppress(ImportError):  # it may reach the workers later, with the files of a session
+            importlib.import_module(module)
+    daemon = OWN_DAEMON if OWN_DAEMON in sys.modules else DAEMON
+    for module in (daemon, DRIVER_WORKER):
+        sys.modules.pop(module, None)  # they run as __main__
     os.chdir("/")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.freeze()
-    listening.settimeout(_LOOKS_EVERY)
-    while folder.exists() and _runs(driver):
-        with contextlib.suppress(TimeoutError):
-            asking, _ = listening.accept()
-            if os.fork() == 0:
-                listening.close()
-                _work_for(asking)
-            asking.close()
-    os._exit(0)
+    while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+        asking, _ = listening.accept()
+        if os.fork() == 0:
+            listening.close()
+            _work_for(asking, daemon)
+        asking.close()
 
 
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _work_for(asking: socket.socket) -> NoReturn:
-    """Be a driver worker with the environment and the streams of the process that asks, and end with it."""
+def _work_for(asking: socket.socket, daemon: str) -> NoReturn:
+    """Be a worker with the arguments, environment and streams of the process that asks."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, ancillary, _, _ = asking.recvmsg(_LENGTH, socket.CMSG_SPACE(_STREAMS * array.array("i").itemsize))
-    if not ancillary:
-        os._exit(0)  # only whether there is a template was asked
+    (module, *arguments), environment, folder = json.loads(_received(asking, int.from_bytes(length, "big")))
+    if any(environment.get(name) != os.environ.get(name) for name in _OF_IMPORTS):
+        os._exit(0)  # the process that asks becomes what it asked for
     streams = array.array("i")
     streams.frombytes(ancillary[0][2])
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    environment, folder = json.loads(_received(asking, int.from_bytes(length, "big")))
-    found_elsewhere = environment.get("PYTHONPATH") != os.environ.get("PYTHONPATH")
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    if found_elsewhere:
-        asking.set_inheritable(True)  # the process that asks waits until it is closed
-        os.execv(sys.executable, [sys.executable, "-m", MODULE])
     time.tzset()
-    threading.Thread(target=_end_with, args=[asking], daemon=True).start()
-    _work()
-
-
-def _work() -> NoReturn:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # Spark's Pythons run unbuffered
+    asking.sendall(os.getpid().to_bytes(_LENGTH, "big"))
     status = 0
     try:
-        sys.argv = [MODULE]
-        runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+        sys.argv = [module, *arguments]
+        runpy.run_module(daemon if module == DAEMON else module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
@@ -195,10 +184,5 @@ def _received(asking: socket.socket, length: int) -> bytes:
     return said
 
 
-def _end_with(asking: socket.socket) -> NoReturn:
-    asking.recv(1)
-    os._exit(1)
-
-
 if __name__ == "__main__":
-    _start(sys.argv[1], int(sys.argv[2]))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

@@ -44,8 +44,15 @@ _KEPT_BYTES = 1 << 30
 _GROWN_BY = 64 << 20
 _LARGEST_ON_HEAP = 32 << 20  # glibc takes no higher value
 
-_NEEDED = ("pyspark.worker", "pandas", "pyarrow.compute", "windowpane.spark.stages.encode", "windowpane.spark.stages.process")
-
+NEEDED = (
+    "windowpane.spark.building.program",  # ours first: it settles what numpy uses of a processor
+    "windowpane.spark.stages.process",
+    "pyspark.worker",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "pandas",
+    "pyarrow.compute",
+)
+"""The modules that the workers of every query import."""
 
 GROUP = "windowpane.warm_up"
 _MOST_CORES = 10_000
@@ -58,7 +65,7 @@ _TRACEBACKS = {
 
 
 def import_needed() -> None:
-    for module in _NEEDED:
+    for module in NEEDED:
         importlib.import_module(module)
 
 

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 from windowpane.errors import WorkerPythonError
 from windowpane.spark.internals.forked_workers import is_forking, with_forks
 from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.worker import NEEDED
 from windowpane.spark.session.settings import is_local
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_NEEDED = ("windowpane", "pyarrow", "pandas")
+_PACKAGES = ("windowpane", "pyarrow", "pandas")
 _QUESTION = f"""
 import importlib.util, sys
-print("%d.%d" % sys.version_info[:2], *[name for name in {_NEEDED} if importlib.util.find_spec(name) is None])
+print("%d.%d" % sys.version_info[:2], *[name for name in {_PACKAGES} if importlib.util.find_spec(name) is None])
 """
 _PATIENCE = 60.0
 
@@ -38,14 +40,27 @@ def check_worker_python(spark: SparkSession) -> None:
         raise WorkerPythonError(spark.sparkContext.pythonExec, wrong, sys.executable)
 
 
-def fork_driver_workers(spark: SparkSession) -> None:
-    """Have the driver workers of a local session forked from its first one, see ``forked_workers``; once is enough.
+def fork_workers(spark: SparkSession, *modules: str) -> None:
+    """Have the workers of a local session forked from one process that starts now, see ``forked_workers``; once is enough.
 
-    What is given to Spark before has a daemon of workers of its own, so this comes before the first function of a query.
+    What is given to Spark before has a daemon of workers of its own, so this comes before the first function of a query. The
+    process imports what each operator needs, and ``modules``.
     """
     if is_classic(spark) and not is_forking(spark.sparkContext.pythonExec) and is_local(spark):
         check_worker_python(spark)
-        spark.sparkContext.pythonExec = with_forks(spark.sparkContext.pythonExec)
+        context = spark.sparkContext
+        context.pythonExec = with_forks(context.pythonExec, [*NEEDED, *modules], _environment(context))
+
+
+def _environment(context: SparkContext) -> dict[str, str]:
+    """Return the environment in which Spark starts a Python, as far as a Python and its libraries look at it when they start."""
+    jvm = context._jvm
+    assert jvm is not None
+    where = [jvm.org.apache.spark.api.python.PythonUtils.sparkPythonPath(), context.environment.get("PYTHONPATH", "")]
+    where.append(jvm.System.getenv("PYTHONPATH") or "")
+    threads = context.getConf().get("spark.task.cpus", "1") or "1"
+    path = os.pathsep.join(filter(None, where))
+    return {**os.environ, "OMP_NUM_THREADS": threads, **context.environment, "PYTHONPATH": path}
 
 
 @cache

@@ -17,7 +17,7 @@ from windowpane.errors import UnsupportedSqlError, UnsupportedStoreError, Window
 from windowpane.metrics.costs import batch_lines
 from windowpane.sizes import Size
 from windowpane.spark.queries.starting import warn_of_leaking_sockets
-from windowpane.spark.session.worker_python import fork_driver_workers
+from windowpane.spark.session.worker_python import fork_workers
 from windowpane.sql.catalog import questions
 from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, replaced_by
 from windowpane.sql.catalog.relations import PlainView
@@ -67,7 +67,7 @@ class SparkRunner(ViewRunner):
         parameters: Mapping[str, str],
     ) -> None:
         """Run the views of ``catalog``; ``parameters`` are those of ``SET``."""
-        fork_driver_workers(spark)
+        fork_workers(spark, __name__)
         self._spark, self._storage, self._catalog, self._clock = spark, storage, catalog, clock
         self._deliveries, self._bad_values, self._parameters = deliveries, bad_values, parameters
         self.changes = StoredChanges(storage, catalog)
