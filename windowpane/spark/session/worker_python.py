@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from windowpane.errors import WorkerPythonError
 from windowpane.spark.internals.forked_workers import is_forking, with_forks
-from windowpane.spark.internals.session import is_classic
+from windowpane.spark.internals.session import is_classic, jvm_of
 from windowpane.spark.internals.worker import NEEDED
 from windowpane.spark.session.settings import is_local
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("windowpane", "pyarrow", "pandas")
@@ -49,13 +48,12 @@ def fork_workers(spark: SparkSession, *modules: str) -> None:
     if is_classic(spark) and not is_forking(spark.sparkContext.pythonExec) and is_local(spark):
         check_worker_python(spark)
         context = spark.sparkContext
-        context.pythonExec = with_forks(context.pythonExec, [*NEEDED, *modules], _environment(context))
+        context.pythonExec = with_forks(context.pythonExec, [*NEEDED, *modules], _environment(spark))
 
 
-def _environment(context: SparkContext) -> dict[str, str]:
+def _environment(spark: SparkSession) -> dict[str, str]:
     """Return the environment in which Spark starts a Python, as far as a Python and its libraries look at it when they start."""
-    jvm = context._jvm
-    assert jvm is not None
+    context, jvm = spark.sparkContext, jvm_of(spark)
     where = [jvm.org.apache.spark.api.python.PythonUtils.sparkPythonPath(), context.environment.get("PYTHONPATH", "")]
     where.append(jvm.System.getenv("PYTHONPATH") or "")
     threads = context.getConf().get("spark.task.cpus", "1") or "1"
