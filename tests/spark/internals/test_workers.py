@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, cast
 
+import psutil
 import pyarrow as pa
 import pytest
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, Feed, run
+from windowpane.spark.internals.forked_workers import _templates
 from windowpane.spark.internals.session import setting
-from windowpane.spark.internals.worker import GROUP, shared_workers
+from windowpane.spark.internals.worker import GROUP, NEEDED, shared_workers
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +26,13 @@ def with_daemon(batches):
     """Put the process that forked this worker into every row."""
     for batch in batches:
         yield pa.Table.from_batches([batch]).set_column(2, "v", pa.array([os.getppid()] * batch.num_rows, pa.int64()))
+
+
+def with_template(batches):
+    """Yield the process that forked the daemon of this worker, and what was imported before the worker looked."""
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"pid": [psutil.Process(os.getppid()).ppid()], "had": [NEEDED[0] in sys.modules]})
 
 
 class Daemons(wp.ProcessWindowFunction):
@@ -41,6 +51,11 @@ def test_all_stages_of_a_query_run_in_workers_of_one_daemon(spark, tmp_path):
     found = run(result, "main").rows()
     assert len(found) == 2
     assert {first == second for *_, first, second in found} == {True}
+
+
+def test_the_daemon_of_a_local_session_is_a_fork_of_what_has_imported_already(spark):
+    found = spark.range(2).mapInArrow(with_template, "pid long, had boolean").distinct().collect()
+    assert [tuple(row) for row in found] == [(template.pid, True) for template in _templates]
 
 
 @pytest.mark.parametrize(
