@@ -41,8 +41,8 @@ PROGRAMS = {
     "faults": 20_000,
 }
 """How many random programs of each kind a whole campaign runs."""
-STATEMENTS, SCRIPTS = 100_000, 10_000
-"""How many mutated SQL statements, and random SQL scripts."""
+STATEMENTS, SCRIPTS, SCRIPTS_ON_SPARK = 100_000, 10_000, 300
+"""How many mutated SQL statements, and random SQL scripts, in this process and on Spark."""
 
 KILLS = (
     "tests/spark/sinks/test_sinks_killed.py",
@@ -103,6 +103,8 @@ def parts(share: float, vectors: Path) -> Iterator[Part]:
     statements, scripts = (max(1, int(whole * share)) for whole in (STATEMENTS, SCRIPTS))
     yield Part("mutated SQL statements", ["-m", "tests.sql.mutations", "--count", str(statements), "--seed", seed])
     yield Part("random SQL scripts", ["-m", "tests.sql.embedded.test_random_sql", "0", str(scripts)])
+    on_spark = str(max(1, int(SCRIPTS_ON_SPARK * share)))
+    yield Part("random SQL scripts on Spark", ["-m", "tests.sql.embedded.test_random_sql", "0", on_spark, "spark"])
     if vectors.is_dir():
         folders = [str(vectors / name) for name in ("flink", "oracle")]
         for name in ("row", "columnar"):

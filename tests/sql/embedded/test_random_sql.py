@@ -1,6 +1,7 @@
 """Random SQL from a grammar: after every flush each materialized view equals what DuckDB answers on the same tables.
 
-``python -m tests.sql.embedded.test_random_sql FIRST COUNT`` runs as many scripts by hand; a failure is printed with its seed.
+``python -m tests.sql.embedded.test_random_sql FIRST COUNT`` runs as many scripts by hand, with ``spark`` behind it on Spark; a
+failure is printed with its seed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tests.sql.grammar import Grammar, Query
 from tests.sql.in_process import CHECKPOINTS, spread_session
 from tests.sql.random_changes import DECLARED, Changes, declared_for_duckdb
 from tests.sql.windows_grammar import WindowsGrammar
+from windowpane.demo.session import quiet_session
 from windowpane.errors import UnsupportedSqlError
 from windowpane.sql import Session
 
@@ -159,13 +161,21 @@ def _cell(cell: object) -> object:
     return float(f"{round(float(cell), 8):.9g}") + 0.0
 
 
-def main(first: int, count: int) -> int:
-    """Run scripts by hand, and return how many failed."""
+def main(first: int, count: int, where: str = "") -> int:
+    """Run scripts by hand, on Spark where ``where`` says so, and return how many failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not where:
+            return _run(first, count, Session)
+        with quiet_session(Path(folder) / "log.txt") as spark:
+            return _run(first, count, partial(Session, spark))
+
+
+def _run(first: int, count: int, session: Callable[..., Session]) -> int:
     failed = 0
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                Script(seed).run(partial(Session, store=f"{folder}/store.duckdb"))
+                Script(seed).run(partial(session, store=f"{folder}/store.duckdb"))
             except Exception as error:
                 failed += 1
                 print(f"{type(error).__name__}: {str(error)[:900]}", f"seed {seed}", flush=True)
@@ -176,4 +186,4 @@ def main(first: int, count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])))
