@@ -20,6 +20,9 @@ _STANDS_IN = """
 import os, sys, time
 if __name__ == "__main__":
     if sys.argv[1:] == ["waits"]:
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
         print("waits", flush=True)
         time.sleep(40)
     if sys.argv[1:] == ["fails"]:
@@ -106,12 +109,15 @@ def test_a_worker_that_is_told_to_end_does(program: str, module: str, tmp_path: 
         assert asking.stdout is not None
         assert asking.stdout.readline() == "waits\n"
         (fork,) = template.children()
+        (forked,) = fork.children()
 
         asking.terminate()
 
         gone, _ = psutil.wait_procs([fork], timeout=30)
         assert gone == [fork]
-        assert asking.wait(30) == 0
+        assert asking.wait(10) == 0
+        assert forked.is_running()
+        forked.kill()
 
 
 def test_a_template_ends_with_its_driver(program: str, module: str, tmp_path: Path) -> None:

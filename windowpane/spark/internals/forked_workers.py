@@ -162,6 +162,7 @@ def _work_for(asking: socket.socket, daemon: str) -> NoReturn:
     time.tzset()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # Spark's Pythons run unbuffered
+    os.register_at_fork(after_in_child=asking.close)  # what a daemon forks is not waited for
     asking.sendall(os.getpid().to_bytes(_LENGTH, "big"))
     status = 0
     try:
