@@ -1,4 +1,4 @@
-"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``inspect``, ``size``, ``demo``, ``bench``.
+"""The command line: ``windowpane sql``, ``explain``, ``checkpoint``, ``inspect``, ``ui``, ``size``, ``share-classes``, ``demo``.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a statement failed, 2 the command line is wrong;
 of ``checkpoint diff`` see there.
@@ -423,6 +423,20 @@ def size(
         typer.echo(line(found))
     else:
         print_estimate(Console(highlight=False), found)
+
+
+@app.command()
+def share_classes(
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The file to write, some 180 MB.")],
+) -> None:
+    """Archive the classes that Spark loads for a query, and print the option of the JVM with which it starts sooner."""
+    if not archive.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{archive}: there is no folder {archive.absolute().parent}.")
+    with _refusals(str(archive)):
+        from windowpane.demo.session import write_archive
+
+        _ERRORS.print("running queries on Spark, and writing what it has loaded, which takes a minute ...", style="dim")
+        typer.echo(f"spark.driver.extraJavaOptions {write_archive(archive)}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

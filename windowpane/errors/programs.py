@@ -303,6 +303,13 @@ class WorkerPythonError(WindowpaneError, page="how-to/running-on-a-cluster.md"):
         self.executable = executable
 
 
+class NoArchiveError(WindowpaneError, page="performance/settings.md"):
+    """The JVM of Spark has written no archive of its classes, see ``windowpane share-classes``."""
+
+    def __init__(self, archive: str) -> None:
+        super().__init__(f"the JVM has written no {archive}: HotSpot does, from Java 13 on, into a folder that it may write.")
+
+
 class PatternError(InvalidSpecError, page="how-to/patterns.md"):
     """The text of a pattern is none, or a part of it cannot be run.
 
