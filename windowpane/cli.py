@@ -427,9 +427,11 @@ def size(
 
 @app.command()
 def share_classes(
-    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The file to write, some 180 MB.")],
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE.jsa", help="The file to write, some 180 MB.")],
 ) -> None:
     """Archive the classes that Spark loads for a query, and print the option of the JVM with which it starts sooner."""
+    if archive.suffix != ".jsa":
+        raise typer.BadParameter(f"{archive}: such archives end with .jsa, and what is there is written anew.")
     if not archive.absolute().parent.is_dir():
         raise typer.BadParameter(f"{archive}: there is no folder {archive.absolute().parent}.")
     with _refusals(str(archive)):

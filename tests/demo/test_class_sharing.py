@@ -38,10 +38,14 @@ def test_a_session_takes_the_classes_of_the_archive(tmp_path: Path) -> None:
     assert mapped > len(sources) / 2  # the others are those that it makes as it runs
 
 
-def test_an_archive_is_written_into_a_folder_that_is_there(tmp_path: Path) -> None:
-    absent = tmp_path / "absent"
+@pytest.mark.parametrize(
+    ("name", "why"), [("absent/spark.jsa", "there is no folder"), ("rows.parquet", "such archives end with .jsa")]
+)
+def test_an_archive_goes_into_a_folder_that_is_there_and_over_nothing_else(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"rows")
 
-    done = CliRunner().invoke(app, ["share-classes", str(absent / "spark.jsa")], env={"COLUMNS": "300", "NO_COLOR": "1"})
+    done = CliRunner().invoke(app, ["share-classes", str(tmp_path / name)], env={"COLUMNS": "300", "NO_COLOR": "1"})
 
     assert done.exit_code == 2
-    assert f"there is no folder {absent}" in done.output
+    assert why in done.output
+    assert (tmp_path / "rows.parquet").read_bytes() == b"rows"
