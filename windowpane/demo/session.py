@@ -49,13 +49,17 @@ _LONGEST_WRITING = 600.0
 @contextmanager
 def quiet_session(log: Path) -> Iterator[SparkSession]:
     """Open a session whose JVM and Python workers write to ``log``; stop it at the end."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with terminal_as(log):  # the JVM keeps the terminal it is started with
-        session = SparkSession.builder.master("local[2]").appName("windowpane demo").config(map=_SETTINGS).getOrCreate()
+    session = _session(log, _SETTINGS)
     try:
         yield session
     finally:
         session.stop()
+
+
+def _session(log: Path, settings: dict[str, bool | float | int | str | None]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with terminal_as(log):  # the JVM keeps the terminal it is started with
+        return SparkSession.builder.master("local[2]").appName("windowpane demo").config(map=settings).getOrCreate()
 
 
 @contextmanager
@@ -92,15 +96,10 @@ def write_archive(archive: Path) -> str:
     """
     archive = archive.absolute()
     archive.unlink(missing_ok=True)
-    settings: dict[str, str | bool | int | float | None] = {
-        "spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}" -Xlog:disable',
-        "spark.ui.showConsoleProgress": "false",
-    }
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    option = f'"-XX:ArchiveClassesAtExit={archive}" -Xlog:disable'
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
-        with terminal_as(folder / "log.txt"):
-            spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        spark = _session(folder / "log.txt", {"spark.driver.extraJavaOptions": option, "spark.ui.showConsoleProgress": "false"})
         try:
             _load_classes(spark, folder)
         finally:

@@ -2,7 +2,8 @@
 
 Spark starts one daemon an executor, which forks a worker for each task that runs at the same time. PySpark's own daemon leaves
 imports to the workers: more than a second of processor time each. Choose this one when the session is made, with
-``spark.python.daemon.module=windowpane.spark.daemon``; windowpane must be installed where executors run.
+``spark.python.daemon.module=windowpane.spark.daemon``; windowpane must be installed where executors run. In a local session it
+runs anyway, see ``forked_workers``.
 """
 
 from __future__ import annotations

@@ -48,7 +48,6 @@ NEEDED = (
     "windowpane.spark.building.program",  # ours first: it settles what numpy uses of a processor
     "windowpane.spark.stages.process",
     "pyspark.worker",
-    "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pandas",
     "pyarrow.compute",
 )

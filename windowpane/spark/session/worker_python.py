@@ -22,6 +22,8 @@ from windowpane.spark.session.settings import is_local
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_STATE_MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
+"""Spark's own, which workers with state import; where a Spark has it elsewhere, they do so as they begin."""
 _PACKAGES = ("windowpane", "pyarrow", "pandas")
 _QUESTION = f"""
 import importlib.util, sys
@@ -48,17 +50,21 @@ def fork_workers(spark: SparkSession, *modules: str) -> None:
     if is_classic(spark) and not is_forking(spark.sparkContext.pythonExec) and is_local(spark):
         check_worker_python(spark)
         context = spark.sparkContext
-        context.pythonExec = with_forks(context.pythonExec, [*NEEDED, *modules], _environment(spark))
+        context.pythonExec = with_forks(context.pythonExec, [*NEEDED, _STATE_MESSAGES, *modules], _environment(spark))
 
 
 def _environment(spark: SparkSession) -> dict[str, str]:
     """Return the environment in which Spark starts a Python, as far as a Python and its libraries look at it when they start."""
     context, jvm = spark.sparkContext, jvm_of(spark)
-    where = [jvm.org.apache.spark.api.python.PythonUtils.sparkPythonPath(), context.environment.get("PYTHONPATH", "")]
-    where.append(jvm.System.getenv("PYTHONPATH") or "")
-    threads = context.getConf().get("spark.task.cpus", "1") or "1"
-    path = os.pathsep.join(filter(None, where))
-    return {**os.environ, "OMP_NUM_THREADS": threads, **context.environment, "PYTHONPATH": path}
+    of_spark = jvm.org.apache.spark.api.python.PythonUtils.sparkPythonPath()
+    where = (of_spark, context.environment.get("PYTHONPATH"), jvm.System.getenv("PYTHONPATH"))
+    threads = context.getConf().get("spark.task.cpus") or "1"
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": threads,
+        **context.environment,
+        "PYTHONPATH": os.pathsep.join(filter(None, where)),
+    }
 
 
 @cache

@@ -156,5 +156,5 @@ def _equal_nodes(nodes: Sequence[Node]) -> dict[int, int]:
     nodes are equal depends on the plan alone, in any process.
     """
     forms = [form(node) for node in nodes]
-    firsts = {number: forms.index(form) for number, form in enumerate(forms)}
+    firsts = {number: forms.index(each) for number, each in enumerate(forms)}
     return {number: first for number, first in firsts.items() if first != number}
