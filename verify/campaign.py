@@ -102,9 +102,9 @@ def parts(share: float, vectors: Path) -> Iterator[Part]:
         yield Part(f"random programs: {kind}", ["-m", "verify.fuzz", kind, "--programs", number, "--seed", seed, *engine])
     statements, scripts = (max(1, int(whole * share)) for whole in (STATEMENTS, SCRIPTS))
     yield Part("mutated SQL statements", ["-m", "tests.sql.mutations", "--count", str(statements), "--seed", seed])
-    yield Part("random SQL scripts", ["-m", "tests.sql.embedded.test_random_sql", "0", str(scripts)])
+    yield Part("random SQL scripts", ["-m", "tests.sql.embedded.test_random_sql", seed, str(scripts)])
     on_spark = str(max(1, int(SCRIPTS_ON_SPARK * share)))
-    yield Part("random SQL scripts on Spark", ["-m", "tests.sql.embedded.test_random_sql", "0", on_spark, "spark"])
+    yield Part("random SQL scripts on Spark", ["-m", "tests.sql.embedded.test_random_sql", seed, on_spark, "spark"])
     if vectors.is_dir():
         folders = [str(vectors / name) for name in ("flink", "oracle")]
         for name in ("row", "columnar"):

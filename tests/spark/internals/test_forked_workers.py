@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -118,6 +119,20 @@ def test_a_worker_that_is_told_to_end_does(program: str, module: str, tmp_path: 
         assert asking.wait(10) == 0
         assert forked.is_running()
         forked.kill()
+
+
+@pytest.mark.parametrize("said", [b"", (100).to_bytes(8, "big") + b'["'])
+def test_a_fork_whose_asker_ended_in_the_middle_ends(program: str, module: str, tmp_path: Path, said: bytes) -> None:
+    template = template_of(tmp_path)
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(Path(program).with_name("forks")))
+        asking.sendall(said)
+
+    found = ask(program, module, tmp_path, ASKED="later")
+
+    assert found[1] == str(template.pid)
+    psutil.wait_procs(template.children(), timeout=30)
+    assert template.children() == []
 
 
 def test_a_template_ends_with_its_driver(program: str, module: str, tmp_path: Path) -> None:

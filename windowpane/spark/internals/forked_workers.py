@@ -148,7 +148,8 @@ def _work_for(asking: socket.socket, daemon: str) -> NoReturn:
     """Be a worker with the arguments, environment and streams of the process that asks."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, ancillary, _, _ = asking.recvmsg(_LENGTH, socket.CMSG_SPACE(_STREAMS * array.array("i").itemsize))
-    (module, *arguments), environment, folder = json.loads(_received(asking, int.from_bytes(length, "big")))
+    said = asking.makefile("rb").read(int.from_bytes(length, "big"))  # less, and no JSON, where the asker has ended: so does the fork
+    (module, *arguments), environment, folder = json.loads(said)
     if any(environment.get(name) != os.environ.get(name) for name in _OF_IMPORTS):
         os._exit(0)  # the process that asks becomes what it asked for
     streams = array.array("i")
@@ -176,13 +177,6 @@ def _work_for(asking: socket.socket, daemon: str) -> NoReturn:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(status)
-
-
-def _received(asking: socket.socket, length: int) -> bytes:
-    said = b""
-    while len(said) < length:
-        said += asking.recv(length - len(said))
-    return said
 
 
 if __name__ == "__main__":
