@@ -148,7 +148,7 @@ def _work_for(asking: socket.socket, daemon: str) -> NoReturn:
     """Be a worker with the arguments, environment and streams of the process that asks."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, ancillary, _, _ = asking.recvmsg(_LENGTH, socket.CMSG_SPACE(_STREAMS * array.array("i").itemsize))
-    said = asking.makefile("rb").read(int.from_bytes(length, "big"))  # less, and no JSON, where the asker has ended: so does the fork
+    said = asking.makefile("rb").read(int.from_bytes(length, "big"))  # no JSON where the asker has ended: the fork does, too
     (module, *arguments), environment, folder = json.loads(said)
     if any(environment.get(name) != os.environ.get(name) for name in _OF_IMPORTS):
         os._exit(0)  # the process that asks becomes what it asked for
