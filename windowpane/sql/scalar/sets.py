@@ -6,15 +6,31 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.operators import same_type
-from windowpane.sql.expressions.types import INTERVAL, JSONB, UNKNOWN, VARCHAR, SqlType, array_of, is_instant, is_integer
+from windowpane.sql.expressions.types import (
+    DATE,
+    INTERVAL,
+    JSONB,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    VARCHAR,
+    SqlType,
+    array_of,
+    is_instant,
+    is_integer,
+)
 from windowpane.sql.scalar.macros import in_room, refused
 from windowpane.sql.scalar.patterns import every_match, parts_between
 from windowpane.sql.scalar.signatures import Builder, builder
+from windowpane.sql.values import zone
+from windowpane.sql.values.text_values import text_literal
 
 _BYTES = 64
 """Bytes of a value of a series: DuckDB makes the list, one as long of the places, and counts it; measured, twice as many."""
 _MOST = 2**50
 """Any number of bytes that is far too many; those of all rows that are computed together fit into a bigint."""
+_STEP = "(windowpane_interval_length({2}) * 28 // 30)"
+"""Microseconds of a step, or less: a month may have 28 days."""
+_ELAPSES = "windowpane_interval_months({2}) = 0 AND datepart('day', {2}) = 0"
 _NO_STEP = refused("'step size cannot equal zero'")
 _ENDLESS = refused("'a series of more than 4611686018427387904 values is not computed'")
 
@@ -41,18 +57,30 @@ def _series(arguments: Sequence[Expr], function: str) -> Expr:
     zero = "CAST(0 AS BIGINT)" if is_integer(kind) else "to_months(0)"
     last = f"CASE WHEN {in_room(_size(kind, len(values)))} THEN {{1}} END"
     listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
+    if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
+        listed = (
+            f"CASE WHEN {_ELAPSES} THEN {listed} ELSE {_by_the_calendar(last, '=' if function == 'generate_series' else '')} END"
+        )
     if len(values) < 3:
         return build(array_of(kind), listed, *values)
     wrong = f"CAST({_NO_STEP} AS {kind.duckdb}[])"
     return build(array_of(kind), f"CASE WHEN {{2}} = {zero} THEN {wrong} ELSE {listed} END", *values)
 
 
+def _by_the_calendar(last: str, equal: str) -> str:
+    """Return a series whose steps have months or days of the session's zone: each value is the one before, moved (PostgreSQL)."""
+    places = f"range(CAST((epoch_us({last}) - epoch_us({{0}})) // nullif({_STEP}, 0) AS BIGINT) + 2)"
+    shifted = f"windowpane_shift(made[-1], {{2}}, {text_literal(zone.current())})"
+    made = f"list_reduce(list_transform({places}, lambda place: [{{0}}]), lambda made, place: list_append(made, {shifted}))"
+    is_in = f"CASE WHEN {_STEP} > 0 THEN moment <{equal} {{1}} ELSE moment >{equal} {{1}} END"
+    return f"list_filter({made}, lambda moment: {is_in})"
+
+
 def _size(kind: SqlType, count: int) -> str:
     """Return the bytes of a series as a template: none, or less, of one in the wrong direction, which has no values."""
     if is_integer(kind):
         return _limited(f"{_BYTES} * ((CAST({{1}} AS HUGEINT) - {{0}}) // {'nullif({2}, 0)' if count > 2 else '1'})")
-    step = "(windowpane_interval_length({2}) * 28 // 30)"  # a month may have 28 days
-    size = _limited(f"{_BYTES} * ((CAST(epoch_us({{1}}) AS HUGEINT) - epoch_us({{0}})) // nullif({step}, 0))")
+    size = _limited(f"{_BYTES} * ((CAST(epoch_us({{1}}) AS HUGEINT) - epoch_us({{0}})) // nullif({_STEP}, 0))")
     return f"CASE WHEN NOT isfinite({{0}}) OR NOT isfinite({{1}}) THEN {_MOST} ELSE {size} END"
 
 
@@ -78,6 +106,8 @@ def constant_series(name: str, arguments: Sequence[Expr]) -> str | None:
 
 def _bounds(arguments: Sequence[Expr]) -> tuple[SqlType, list[Expr]]:
     first, last = same_type(*arguments[:2])
+    if first.type == DATE:
+        first, last = (convert(each, TIMESTAMPTZ) for each in (first, last))
     if is_integer(first.type):
         values = list(same_type(*arguments))
         if not is_integer(values[0].type):
