@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import windowpane as wp
 from tests.spark.helpers import Feed, instant
 from windowpane import TumblingEventTimeWindows
 from windowpane.connectors import delta, iceberg
-from windowpane.errors import ConnectorError, TableSchemaError
+from windowpane.connectors.tables import refuse_nested
+from windowpane.errors import ConnectorError, DuplicateColumnError, InvalidSpecError, TableSchemaError
 
 pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
@@ -72,6 +74,36 @@ def test_a_merge_leaves_the_last_row_of_each_key(table: Any) -> None:
         {"k": "c", "n": 1, "v": 4},
     ]
     assert table.taken("q") == 1
+
+
+def test_a_merge_takes_columns_of_any_name(table: Any) -> None:
+    rows = pa.table({"User Id": ["a", "b"], "net.eur": [1, 2], "we`ird": [1, 1], 'quo"ted': [2, 2], "select": [3, 3]})
+    for number in range(2):
+        table.prepared(rows.schema)
+        assert table.merge(rows.to_batches(), ("User Id", "net.eur"), "q", number) == 2
+    assert read(table) == rows.to_pylist()
+
+
+def test_a_merge_takes_nan_for_one_key(table: Any) -> None:
+    rows = pa.table({"k": [math.nan, 1.0, math.nan], "v": [1, 2, 3]})
+    for key in (("k",), ("k", "v")):
+        table.prepared(rows.schema)
+        table.merge(rows.to_batches(), key, "q", len(key))
+        assert sorted(each["v"] for each in read(table)) == ([2, 3] if key == ("k",) else [1, 2, 3])
+
+
+def test_a_key_of_structs_is_refused() -> None:
+    with pytest.raises(InvalidSpecError, match=r"key of t: 's' is struct<x: int64>"):
+        refuse_nested("t", pa.schema([("k", pa.int64()), ("s", pa.struct([("x", pa.int64())]))]), ("k", "s"))
+
+
+def test_columns_of_delta_whose_names_differ_by_case_alone_are_refused(tmp_path: Path) -> None:
+    table = delta.Table(str(tmp_path / "t"), evolve=True)
+    with pytest.raises(DuplicateColumnError, match="'at', 'At', which are one name"):
+        table.prepared(pa.schema([("at", pa.int64()), ("At", pa.int64())]))
+    appended(table, pa.table({"at": [1]}), 0)
+    with pytest.raises(DuplicateColumnError, match="'at', 'At', which are one name"):
+        table.prepared(pa.schema([("At", pa.int64())]))
 
 
 def test_two_that_write_one_batch_at_once_write_it_once(table: Any) -> None:

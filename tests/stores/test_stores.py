@@ -13,7 +13,7 @@ from subprocess import PIPE
 import pyarrow as pa
 import pytest
 
-from windowpane.errors import ChangedViewSchemaError, InvalidSpecError, StoreError
+from windowpane.errors import ChangedViewSchemaError, DuplicateColumnError, InvalidSpecError, StoreError
 from windowpane.sinks import ChangeWriter
 from windowpane.sql import Session
 from windowpane.stores import Batch, PostgresStore, Store, open_store
@@ -189,6 +189,11 @@ def test_values_of_every_type_come_back(store) -> None:
 def test_a_key_that_is_no_column_is_refused() -> None:
     with pytest.raises(InvalidSpecError, match="nope"):
         Batch("t", ("nope",), changes((1, "a", "insert")), 0, "s")
+
+
+def test_columns_whose_names_differ_by_case_alone_are_refused() -> None:
+    with pytest.raises(DuplicateColumnError, match=r"table 't' have 'at', 'At', which are one name"):
+        Batch("t", ("k",), pa.table({"k": [1], "at": [1], "At": [2], "K2": [3]}), 0, "s")
 
 
 def test_a_word_that_is_no_change_type_is_refused(store) -> None:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from windowpane.arrays.values import JsonValue, Row, Value
 from windowpane.connectors.tables import FILE_ROWS, compared, folded, plain_type
-from windowpane.errors import ConnectorError, MissingExtraError, present
+from windowpane.errors import ConnectorError, DuplicateColumnError, MissingExtraError, present
 from windowpane.state.pairs import NONE
 
 if TYPE_CHECKING:
@@ -76,6 +76,12 @@ class Table:
         from deltalake import DeltaTable, Schema
 
         there = self.opened()
+        stored = [] if there is None else [each.name for each in there.schema().fields]
+        DuplicateColumnError.refuse_alike(
+            dict.fromkeys((*stored, *rows.names)),
+            "Delta has no regard to case: give the rows' column another name, as in sinks.delta(...).select(b='A').",
+            f"{self} would have",
+        )
         if there is None:
             columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
             return DeltaTable.create(
@@ -126,7 +132,7 @@ class Table:
             self.append(there, [], query, number)
             return 0
         source = rows.append_column(_DELETED, deleted)
-        changed = {name: f"s.{_quoted(name)}" for name in schema.names}
+        changed = {_quoted(name): f"s.{_quoted(name)}" for name in schema.names}
         try:
             (
                 there.merge(

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.connectors.tables import FILE_ROWS, compared, folded, plain_type
+from windowpane.connectors.tables import FILE_ROWS, compared, folded, keys_of, plain_type
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, present
 from windowpane.state.pairs import NONE
 
@@ -173,15 +173,16 @@ def _in(rows: pa.Table, name: str) -> BooleanExpression:
 
     made: ModuleType = expressions  # its classes take names, which their types do not say
     values = pc.unique(rows[name]).to_pylist()
-    found = made.In(name, [each for each in values if each is not None])
-    either: BooleanExpression = made.Or(found, made.IsNull(name)) if None in values else found
-    return either
+    found: BooleanExpression = made.In(name, [each for each in values if each is not None and each == each])
+    if None in values:
+        found = made.Or(found, made.IsNull(name))
+    return made.Or(found, made.IsNaN(name)) if any(each != each for each in values) else found
 
 
 def _without(rows: pa.Table, changed: pa.Table, key: Sequence[str]) -> pa.Table:
     """Return the rows whose keys are not those of others."""
-    keys = set(zip(*(changed[name].to_pylist() for name in key), strict=True))
-    kept = [each not in keys for each in zip(*(rows[name].to_pylist() for name in key), strict=True)]
+    keys = set(keys_of(changed, key))
+    kept = [each not in keys for each in keys_of(rows, key)]
     return rows.filter(pa.array(kept, pa.bool_()))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from windowpane.errors import TableSchemaError
+from windowpane.arrays.values import Value
+from windowpane.errors import InvalidSpecError, TableSchemaError
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
 FILE_ROWS = 1_000_000  # So many rows of a batch are one file of a task, at most
@@ -64,9 +66,25 @@ def folded(batches: Iterable[pa.RecordBatch], schema: pa.Schema, key: Sequence[s
         return schema.empty_table(), pa.array([], pa.bool_())
     kinds = table[CHANGE_TYPE].to_pylist() if CHANGE_TYPE in table.column_names else [None] * table.num_rows
     last: dict[tuple[object, ...], int] = {}
-    for number, row in enumerate(zip(*(table[name].to_pylist() for name in key), strict=True)):
+    for number, row in enumerate(keys_of(table, key)):
         if kinds[number] != UPDATE_PREIMAGE:
             last[row] = number
     chosen = sorted(last.values())
     rows = table.select(schema.names).cast(schema).take(pa.array(chosen, pa.int64()))
     return rows, pa.array([kinds[number] == DELETE for number in chosen], pa.bool_())
+
+
+def keys_of(rows: pa.Table, key: Sequence[str]) -> list[tuple[Value, ...]]:
+    """Return the key of each row; NaN equals NaN."""
+    columns = ([math.nan if each != each else each for each in rows[name].to_pylist()] for name in key)
+    return list(zip(*columns, strict=True))
+
+
+def refuse_nested(table: str, rows: pa.Schema, key: Sequence[str]) -> None:
+    """Refuse a key that tables do not compare: arrays, structs and maps."""
+    for name in key:
+        if pa.types.is_nested(kind := rows.field(name).type):
+            raise InvalidSpecError(
+                f"key of {table}: {name!r} is {kind}, and tables are merged by columns of plain types. Name those of its fields "
+                "that identify a row, columns that .select(...) of the results or of the sink makes."
+            )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
 from windowpane.errors.base import WindowpaneError
@@ -36,6 +37,16 @@ class DuplicateColumnError(InvalidSpecError):
     def __init__(self, columns: Iterable[str], way_out: str, who: str = "the result would have") -> None:
         named = dict.fromkeys(map(repr, columns))
         super().__init__(f"{who} {', '.join(named)}{' twice' if len(named) == 1 else ', which are one name'}. {way_out}")
+
+    @classmethod
+    def refuse_alike(
+        cls, names: Iterable[str], way_out: str, who: str = "the result would have", fold: Callable[[str], str] = str.lower
+    ) -> None:
+        """Refuse names that are the same to who compares them, without regard to case if not said otherwise."""
+        folds = [(name, fold(name)) for name in names]
+        counts = Counter(folded for _, folded in folds)
+        if alike := [name for name, folded in folds if counts[folded] > 1]:
+            raise cls(alike, way_out, who)
 
 
 class EmptyIntervalError(InvalidSpecError):

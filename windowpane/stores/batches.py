@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.arrays.values import Value
-from windowpane.errors import AbsentRowError, ChangedViewSchemaError, InvalidSpecError
+from windowpane.errors import AbsentRowError, ChangedViewSchemaError, DuplicateColumnError, InvalidSpecError
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE
 
@@ -32,6 +32,7 @@ class Batch:
     """Changes for one table.
 
     Raises:
+        DuplicateColumnError: names of columns differ by case alone.
         InvalidSpecError: a column of the key does not exist.
     """
 
@@ -51,6 +52,11 @@ class Batch:
         missing = [name for name in self.key if name not in self.columns.names]
         if missing:
             raise InvalidSpecError(f"the key of {self.table!r} names {', '.join(missing)}; there are {self.columns.names}.")
+        DuplicateColumnError.refuse_alike(
+            self.columns.names,
+            "DuckDB, which merges changes, has no regard to case: give one another name, as in ChangeWriter(...).select(b='A').",
+            f"the rows for table {self.table!r} have",
+        )
 
     @property
     def columns(self) -> pa.Schema:

@@ -34,12 +34,8 @@ def column_named(dataframe: DataFrame, name: str) -> str | None:
 
 def refuse_alike(names: Iterable[str], spark: SparkSession) -> None:
     every = list(names)
-    if len({name.lower() for name in every}) == len(every):
-        return
-    fold = folding(spark)
-    folded = [fold(name) for name in every]
-    if alike := [name for name in every if folded.count(fold(name)) > 1]:
-        raise DuplicateColumnError(alike, _WAY_OUT)
+    if len({name.lower() for name in every}) < len(every):
+        DuplicateColumnError.refuse_alike(every, _WAY_OUT, fold=folding(spark))
 
 
 def spelled_as(dataframe: DataFrame, names: Iterable[str]) -> DataFrame:

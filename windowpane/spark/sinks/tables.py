@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowpane.connectors import delta, iceberg
-from windowpane.connectors.tables import plain_type
+from windowpane.connectors.tables import plain_type, refuse_nested
 from windowpane.errors import InvalidSpecError, UnknownColumnError, present
 from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
@@ -61,6 +61,7 @@ class TableSink(Selectable):
                 raise UnknownColumnError(name, f"key of {self.table}", dataframe.columns)
         rows = arrow_schema(dataframe.schema, str(self.table))
         if key:
+            refuse_nested(str(self.table), rows, key)
             rows = pa.schema([each for each in rows if each.name != CHANGE_TYPE])
         if isinstance(self.table, delta.Table):
             self._into_delta(self.table, dataframe, rows, key, query, number)
