@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -133,6 +134,33 @@ def test_a_fork_whose_asker_ended_in_the_middle_ends(program: str, module: str, 
     assert found[1] == str(template.pid)
     psutil.wait_procs(template.children(), timeout=30)
     assert template.children() == []
+
+
+def test_who_asked_says_nothing_when_it_is_told_to_end_and_the_fork_has_ended() -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{folder}/forks")
+        listening.listen()
+        command = [sys.executable, "-c", forked_workers._ASK, f"{folder}/forks", sys.executable, "-m", DAEMON]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as asking, listening.accept()[0] as template:
+            with template.makefile("rb") as said:
+                said.read(int.from_bytes(said.read(8), "big"))
+            ended = subprocess.Popen([sys.executable, "-c", ""])
+            ended.wait()
+            template.sendall(ended.pid.to_bytes(8, "big"))
+            while not _catches(asking.pid, signal.SIGTERM):
+                time.sleep(0.01)
+
+            asking.terminate()
+            time.sleep(0.1)
+            template.close()
+
+            assert (asking.communicate(timeout=30)[1], asking.returncode) == ("", 0)
+
+
+def _catches(process: int, number: int) -> bool:
+    said = Path(f"/proc/{process}/status").read_text()
+    (caught,) = [line.split()[1] for line in said.splitlines() if line.startswith("SigCgt")]
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def test_a_template_ends_with_its_driver(program: str, module: str, tmp_path: Path) -> None:

@@ -64,7 +64,12 @@ except OSError:
     fork = 0
 if not fork:
     os.execvp(python, [python, *arguments])
-signal.signal(signal.SIGTERM, lambda *_: os.kill(fork, signal.SIGTERM))
+def end(*_):
+    try:
+        os.kill(fork, signal.SIGTERM)
+    except ProcessLookupError:  # it has ended by itself
+        pass
+signal.signal(signal.SIGTERM, end)
 server.recv(1)
 """
 
