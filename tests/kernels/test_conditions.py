@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ ROWS = pa.table(
         "a": pa.array([7, -7, None, 0], pa.int64()),
         "b": pa.array([2, 2, 2, 0], pa.int32()),
         "x": [0.5, float("nan"), None, 1.0],
+        "m": pa.array([Decimal("0.70"), None, None, Decimal("1.00")], pa.decimal128(38, 18)),
         "yes": [True, False, None, True],
         "s": ["u", "v", None, "u"],
         "t": pa.array([0, 1_000_000, 2_000_000, None], pa.timestamp("us", "UTC")),
@@ -44,6 +46,13 @@ SECOND = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
         (wp.col("x") > wp.col("a"), [0, 1, 0, 1]),
         (wp.col("a") < wp.col("x"), [0, 1, 0, 1]),
         (wp.col("x") <= 1.0, [1, 0, 0, 1]),
+        (wp.col("x") > wp.col("m"), [0, 0, 0, 0]),  # NaN beside NULL is NULL
+        (wp.col("m") == 0.7, [1, 0, 0, 0]),
+        (wp.col("m") * wp.col("m") == Decimal("0.49"), [1, 0, 0, 0]),
+        (wp.col("m") + wp.col("m") <= 2, [1, 0, 0, 1]),
+        (wp.col("m") % 0.3 > Decimal("0.1"), [0, 0, 0, 1]),  # of doubles 0.09999999999999998 and 0.10000000000000003
+        (wp.col("m") % Decimal("0.3") == Decimal("0.1"), [1, 0, 0, 1]),
+        (wp.col("m") / wp.col("a") == Decimal("0.1"), [1, 0, 0, 0]),
         (wp.col("x").is_distinct_from(float("nan")), [1, 0, 1, 1]),
         (wp.col("yes") | wp.col("a").is_null(), [1, 0, 1, 1]),
         (~wp.col("yes"), [0, 1, 0, 0]),
@@ -62,6 +71,7 @@ SECOND = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
 )
 def test_a_condition_holds_where_it_is_true(condition, expected):
     assert holds(condition, column, 4).to_pylist() == [bool(each) for each in expected]
+    assert holds(condition, lambda name: column(name).slice(0, 0), 0).to_pylist() == []
 
 
 @pytest.mark.parametrize(("constant", "expected"), [(True, [True, True]), (False, [False, False])])

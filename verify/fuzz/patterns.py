@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -30,9 +31,9 @@ from windowpane.windowing.patterns.values import Aggregated, Classifier, MatchNu
 from windowpane.windowing.times import MAX, MIN
 
 COLUMNS = pa.schema([("key", pa.string()), ("at", pa.int64()), ("kind", pa.string()), ("value", pa.int64())])
-"""The columns of every row; random programs have their ``rate``, too."""
-WITH_RATE = COLUMNS.append(pa.field("rate", pa.float64()))
-"""The ``value``, or NaN for the largest ones."""
+"""The columns of every row; random programs have their ``rate`` and their ``amount``, too."""
+WITH_RATE = COLUMNS.append(pa.field("rate", pa.float64())).append(pa.field("amount", pa.decimal128(38, 18)))
+"""The ``value``, or NaN for the largest ones, and a tenth of it, exactly."""
 
 NAMES = "ABCD"
 
@@ -115,6 +116,8 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) if rows else [()] * 4
     given = {field.name: pa.array(values, field.type) for field, values in zip(COLUMNS, columns, strict=True)}
     given["rate"] = pa.array([float("nan") if value == 3 else value for value in columns[3]], pa.float64())
+    tenths = [None if value is None else Decimal(value) / 10 for value in columns[3]]
+    given["amount"] = pa.array(tenths, WITH_RATE.field("amount").type)
     places = {PARTITION: pa.array([0] * len(rows), pa.int32()), POSITION: pa.array(range(len(rows)), pa.int64())}
     return pa.table({**given, TIME: given["at"], **places})
 
@@ -145,6 +148,9 @@ def random_program(draw: Random) -> PatternProgram:
             ),
             "D": Operation(draw.choice(["<", "<=", "==", "!=", ">"]), (rate, Moved(rate, -1))),
         }
+    apart = Random(f"numbers {conditions}")  # so that the programs of seeds that were kept stay what they are
+    if not looks_for_rows and apart.random() < 0.3:
+        conditions["B"] = random_comparison(apart)
     of = [None, "A", "B", "D", "U"]
     measures = [
         Picked(draw.choice(["first", "last"]), draw.choice(of), "value", draw.choice([0, 0, 1])),
@@ -184,6 +190,19 @@ def random_program(draw: Random) -> PatternProgram:
         allowed_lateness=draw.choice([0, 0, 2]),
         has_late_output=True,
     )
+
+
+def random_comparison(draw: Random) -> Operation:
+    """Draw a comparison of what is computed of numbers of any kind: of a row, of the one before, and constants."""
+
+    def number() -> Expression:
+        picked = Picked("last", None, draw.choice(["value", "rate", "amount", "amount"]))
+        constant = Constant(draw.choice([0, 2, 0.1, 0.3, Decimal("0.1"), Decimal("-0.3")]))
+        return draw.choice([picked, picked, Moved(picked, -1), constant])
+
+    computed = Operation(draw.choice(["+", "-", "*", "/", "%"]), (number(), number()))
+    other = Operation(draw.choice(["/", "%"]), (number(), number())) if draw.random() < 0.5 else number()
+    return Operation(draw.choice(["<", "<=", "==", "!=", ">", "is distinct from"]), (computed, other))
 
 
 def _to_a_variable(draw: Random) -> AfterMatch:

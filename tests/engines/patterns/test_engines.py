@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -306,7 +307,19 @@ def test_rows_are_left_out_before_the_shuffle() -> None:
         (Decimal("1.10"), "*", 2.0, 2.2),
         (2**53 + 1, "==", 2.0**53, True),
         (2**53 + 1, "is distinct from", 2.0**53, False),
+        (Decimal("123456.79"), "==", 123456.79, True),  # the nearest double
         (Decimal(10**36 + 1), "+", Decimal(1), Decimal(10**36 + 2)),
+        (Decimal(10**37), "*", Decimal("0.1"), Decimal("1" + "0" * 36 + ".0")),
+        (Decimal(10**37), ">", Decimal("0.01"), True),
+        (Decimal(1), "/", Decimal(3), Decimal("0." + "3" * 28)),
+        (Decimal("0.15"), "%", Decimal("0.05"), Decimal(0)),
+        (Decimal("-0.17"), "%", Decimal("0.05"), Decimal("-0.02")),
+        (2**60 + 2, "/", 2, float(2**59)),
+        (-(2**63), "%", -1, 0),
+        (1.0, "%", 0.1, 0.09999999999999995),  # as in Java
+        (-5.0, "%", float("inf"), -5.0),
+        (dt.date(2024, 2, 29), "==", dt.datetime(2024, 2, 29), True),
+        (dt.date(2024, 2, 29), "<", dt.datetime(2024, 2, 29, 1, tzinfo=dt.UTC), True),
         (None, "*", 2.0, None),
     ],
 )

@@ -10,8 +10,9 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from windowpane.arrays.values import Value
 from windowpane.errors import ConditionError
@@ -146,13 +147,16 @@ class Values:
         try:
             with localcontext(prec=_DIGITS) if Decimal in map(type, values) else nullcontext():
                 return _LOGIC[name](*values) if name in _LOGIC else _OPERATORS[name](*_alike(values))
-        except TypeError as error:
+        except (TypeError, ArithmeticError) as error:
             raise ConditionError(expression, str(error)) from error
 
 
 def _alike(values: list[Value]) -> list[Value]:
-    """Return operands as Spark and PostgreSQL take them: beside a floating-point number every number is one."""
+    """Return operands as Spark and PostgreSQL take them: a number beside a float is a float, a date beside a time a time."""
     kinds = set(map(type, values))
+    if kinds == {date, datetime}:
+        zone = next(value.tzinfo for value in values if type(value) is datetime)
+        return [value if type(value) is datetime else datetime.combine(value, time.min, zone) for value in values]
     return [float(value) for value in values] if float in kinds and {float} < kinds <= {int, float, Decimal} else values
 
 
@@ -180,12 +184,16 @@ def _remainder(left: Value, right: Value) -> Value:
     return -rest if left < 0 else rest
 
 
+def _quotient(left: Value, right: Value) -> Value:
+    if right == 0:
+        return None
+    return (left / right).quantize(_PLACES, ROUND_HALF_UP) if Decimal in (type(left), type(right)) else left / right
+
+
 def _mean(total: Value, count: int) -> Decimal | None:
     """Return an exact mean, with as many places as a quotient of SQL has."""
-    if not count:
-        return None
     with localcontext(prec=_DIGITS):
-        return (Decimal(total) / count).quantize(_PLACES, ROUND_HALF_UP)
+        return cast("Decimal | None", _quotient(Decimal(total), count))
 
 
 _DIGITS = 80
@@ -209,7 +217,7 @@ _OPERATORS: Mapping[str, Callable[..., Value]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": lambda left, right: None if right == 0 else left / right,
+    "/": _quotient,
     "%": _remainder,
     "div": lambda left, right: None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1),
     "mean": _mean,
