@@ -329,7 +329,11 @@ def inspect(
     console, batch = wide_console(), -2
     with _refusals(location):
         while True:
-            batch, shown = shown_tables(holder_of(location), table, key or [], window, most, batch)
+            last, shown = shown_tables(holder_of(location), table, key or [], window, most, batch)
+            if batch != last and (last < 0 or not shown):
+                said = "nothing is held" if last >= 0 else "no batch has been committed yet"
+                _ERRORS.print(f"{location}: {said}", markup=False)
+            batch = last
             for name, each in shown:
                 if as_json:
                     typer.echo(json_text(name, each))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import windowpane as wp
 from tests.golden.checkpoints import FOLDER, extract
+from windowpane.cli import app
+from windowpane.engines.common.held_panes import trigger_words
 from windowpane.engines.join.held_counts import HeldCounts, Sides
 from windowpane.engines.join.windows import JoinWindowEngine
 from windowpane.engines.panes.standings import waits_for_clocks
@@ -27,6 +31,7 @@ from windowpane.kernels.joined_windows import LEFT, RIGHT
 from windowpane.state.listing import hash_pages, listed
 from windowpane.state.memory import HeldWrites
 from windowpane.windowing.times import MAX
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 
 NAMES = sorted(path.name.removesuffix(".tar.xz") for path in FOLDER.glob("*.tar.xz"))
 
@@ -268,6 +273,20 @@ def test_why_a_window_is_open(checkpoints: Path) -> None:
     ]
     counting = wp.inspect(checkpoints / "counts_trigger").windows.to_pylist()
     assert counting[0]["why_open"].endswith("trigger waits for count 2 of 3")
+
+
+def test_why_a_window_is_open_shows_no_state_that_readers_do_not_know() -> None:
+    assert trigger_words(PaneTrigger(wp.EarlyAndFinal(count=7)), {"tree": (False, True, (0, 3))}) is None
+
+
+@pytest.mark.parametrize("table", [[], ["query"]])
+def test_a_checkpoint_whose_first_batch_is_not_committed_says_so(checkpoints: Path, tmp_path: Path, table: list[str]) -> None:
+    shutil.copytree(checkpoints / "slices_tumbling", tmp_path / "begun")
+    shutil.rmtree(tmp_path / "begun" / "commits")
+
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "begun"), *table])
+
+    assert (shown.exit_code, "no batch has been committed yet" in shown.stderr) == (0, True)
 
 
 def test_what_is_not_there_is_refused(checkpoints: Path) -> None:

@@ -27,6 +27,7 @@ from windowpane.windowing.assigners import ClosedSessionWindows
 from windowpane.windowing.panes import NO_PANES
 from windowpane.windowing.times import MIN
 from windowpane.windowing.triggers import CountTrigger, Trigger
+from windowpane.windowing.triggers.composable.pane_trigger import PaneTrigger
 
 ELEMENTS, PARTIALS = HELD, hidden("partials")
 """How many elements, or partials, a pane holds; NULL in one of the two."""
@@ -180,7 +181,9 @@ def in_words(program: Program, partials: pa.Table, fold: GroupedFold) -> list[st
 
 
 def trigger_words(trigger: Trigger, values: Row) -> str | None:
-    """Return the values that a trigger keeps of a window, as words; ``None`` where it keeps none."""
+    """Return the values that a trigger keeps of a window, as words; ``None`` where it keeps none, or none for readers."""
+    if isinstance(trigger, PaneTrigger):
+        return None
     most = f" of {trigger.max_count}" if isinstance(trigger, CountTrigger) else ""
     return ", ".join(f"{name.rpartition('/')[2]} {value}{most}" for name, value in values.items() if value is not None) or None
 
