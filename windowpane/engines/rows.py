@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -157,12 +159,11 @@ _WHOLE = frozenset({int, bool, type(None)})
 
 def _column(output: str, field: pa.Field, named: Sequence[Row], emitted: Sequence[Value]) -> pa.Array:
     values = [row.get(field.name) for row in named]
-    has_fraction = None if _WHOLE.issuperset(map(type, values)) else _has_fraction(field.type)
-    if has_fraction is not None:
+    misfit = None if _WHOLE.issuperset(map(type, values)) else _misfit(field.type)
+    if misfit is not None:
         for value, row in zip(values, emitted, strict=True):
-            if has_fraction(value):
-                reason = f"column {field.name!r} is {field.type}, which holds whole numbers, and {value!r} has a fraction"
-                raise OutputSchemaError(output, reason, *row)
+            if reason := _reason(misfit, value):
+                raise OutputSchemaError(output, f"column {field.name!r} is {field.type}, which {reason}", *row)
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -175,22 +176,62 @@ def _column(output: str, field: pa.Field, named: Sequence[Row], emitted: Sequenc
         raise
 
 
-def _has_fraction(kind: pa.DataType) -> Callable[[Value], bool] | None:
-    """Return what finds a fraction that Arrow would cut off without a word, ``None`` where a type has no whole numbers."""
+Misfit = Callable[[Value], str | None]
+
+
+def _reason(misfit: Misfit, value: Value) -> str | None:
+    try:
+        return misfit(value)
+    except (TypeError, ValueError):
+        return None  # of another shape, which Arrow refuses
+
+
+def _misfit(kind: pa.DataType) -> Misfit | None:
+    """Return what says why a value is not one of a type though Arrow makes it one, ``None`` where there is no such value."""
+    if pa.types.is_date(kind):
+        return _not_a_day
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return lambda value: isinstance(value, float | Decimal | np.floating) and value % 1 != 0
+        return _cut_off
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = _has_fraction(kind.value_type)
-        return element and (lambda values: values is not None and any(map(element, values)))
+        return partial(_misfit_in_list, _misfit(kind.value_type) or _fits)
     if pa.types.is_struct(kind):
-        fields = {field.name: found for field in kind if (found := _has_fraction(field.type)) is not None}
-        if fields:
-            return lambda row: row is not None and any(found(dict(row).get(name)) for name, found in fields.items())
+        return partial(_misfit_in_struct, {field.name: _misfit(field.type) or _fits for field in kind})
     if pa.types.is_map(kind):
-        key, item = (_has_fraction(each) or (lambda _: False) for each in (kind.key_type, kind.item_type))
-        return lambda entries: entries is not None and any(key(k) or item(v) for k, v in _pairs(entries))
+        return partial(_misfit_in_map, *(_misfit(each) or _fits for each in (kind.key_type, kind.item_type)))
     return None
 
 
-def _pairs(entries: Value) -> Iterable[tuple[Value, Value]]:
-    return entries.items() if isinstance(entries, Mapping) else entries
+def _fits(value: Value) -> None:
+    """Find nothing."""
+
+
+def _cut_off(value: Value) -> str | None:
+    if isinstance(value, float | Decimal | np.floating) and value % 1 != 0:
+        return f"holds whole numbers, and {value!r} has a fraction"
+    return None
+
+
+def _not_a_day(value: Value) -> str | None:
+    if isinstance(value, dt.datetime) and value.time() != dt.time():
+        return f"holds dates, and {value!r} has a time of day"
+    return _cut_off(value)
+
+
+def _misfit_in_list(element: Misfit, values: Value) -> str | None:
+    if isinstance(values, str | bytes):
+        return f"holds lists, and {values!r} is none"
+    return next(filter(None, map(element, () if values is None else values)), None)
+
+
+def _misfit_in_struct(fields: Mapping[str, Misfit], row: Value) -> str | None:
+    for name, value in dict(row or {}).items():
+        if name not in fields:
+            return f"has no field {name!r}"
+        if reason := fields[name](value):
+            return reason
+    return None
+
+
+def _misfit_in_map(key: Misfit, item: Misfit, entries: Value) -> str | None:
+    pairs = entries.items() if isinstance(entries, Mapping) else entries or ()
+    return next(filter(None, (key(k) or item(v) for k, v in pairs)), None)
