@@ -216,11 +216,12 @@ def _shifted(operator: str, left: Expr, right: Expr) -> Expr | None:
     if operator == "+" and is_integer(one) and other == DATE:
         return _shifted(operator, right, left)
     if other == INTERVAL and one in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL):
-        if one == TIMESTAMPTZ and zone.current() != zone.UTC:
+        steady = keeps_order(right) and not right.columns
+        if one == TIMESTAMPTZ and not (steady and zone.current() == zone.UTC):  # DuckDB moves back by hours before months
             return _shifted_there(operator, left, right)
         kind = TIMESTAMP if one == DATE else one
         moved = build(kind, f"({{0}} {operator} {{1}})", left, right, operator=operator)
-        return moved if right.columns or not keeps_order(right) else rising(moved, left)
+        return rising(moved, left) if steady else moved
     if one == DATE and is_integer(other):
         return build(DATE, f"windowpane_date({{0}} {operator} CAST({{1}} AS INTEGER))", left, right)
     if one == DATE and other == TIME and operator == "+":
@@ -243,8 +244,8 @@ def _written(expr: Expr) -> Iterator[Interval]:
 
 def _shifted_there(operator: str, left: Expr, right: Expr) -> Expr:
     """Return an instant moved by an interval: months and days on the calendar of the session's zone, the rest as it passes."""
-    interval = negate(right) if operator == "-" else right
-    moved = build(TIMESTAMPTZ, f"windowpane_shift({{0}}, {{1}}, {text_literal(zone.current())})", left, interval)
+    shift = f"windowpane_shift({{0}}, {'(-{1})' if operator == '-' else '{1}'}, {text_literal(zone.current())})"
+    moved = build(TIMESTAMPTZ, shift, left, right, operator=operator if zone.current() == zone.UTC else "")
     return rising(moved, left) if left.rises_with == NOW and not right.columns and _elapses(right) else moved
 
 

@@ -30,7 +30,7 @@ _MOST = 2**50
 """Any number of bytes that is far too many; those of all rows that are computed together fit into a bigint."""
 _STEP = "(windowpane_interval_length({2}) * 28 // 30)"
 """Microseconds of a step, or less: a month may have 28 days."""
-_ELAPSES = "windowpane_interval_months({2}) = 0 AND datepart('day', {2}) = 0"
+_NO_MONTHS = "windowpane_interval_months({2}) = 0"
 _NO_STEP = refused("'step size cannot equal zero'")
 _ENDLESS = refused("'a series of more than 4611686018427387904 values is not computed'")
 
@@ -57,10 +57,10 @@ def _series(arguments: Sequence[Expr], function: str) -> Expr:
     zero = "CAST(0 AS BIGINT)" if is_integer(kind) else "to_months(0)"
     last = f"CASE WHEN {in_room(_size(kind, len(values)))} THEN {{1}} END"
     listed = f"{function}({', '.join(['{0}', last, '{2}'][: len(values)])})"
-    if kind == TIMESTAMPTZ and zone.current() != zone.UTC:
-        listed = (
-            f"CASE WHEN {_ELAPSES} THEN {listed} ELSE {_by_the_calendar(last, '=' if function == 'generate_series' else '')} END"
-        )
+    if kind == TIMESTAMPTZ:
+        elapses = _NO_MONTHS if zone.current() == zone.UTC else f"{_NO_MONTHS} AND datepart('day', {{2}}) = 0"
+        stepped = _by_the_calendar(last, "=" if function == "generate_series" else "")
+        listed = f"CASE WHEN {elapses} THEN {listed} ELSE {stepped} END"
     if len(values) < 3:
         return build(array_of(kind), listed, *values)
     wrong = f"CAST({_NO_STEP} AS {kind.duckdb}[])"
