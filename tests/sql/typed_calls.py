@@ -70,7 +70,9 @@ array_remove(<a>, <e>); array_replace(<a>, <e>, <e>); array_position(<a>, <e>); 
 array_max(<a>); array_sum(<a>); array_contains(<a>, <e>); array_to_string(<a>, <t>); array_to_string(<a>, <t>, <t>); <a> || <e>; <a> || <a>; <e> = ANY (<a>); <e> < ALL (<a>); <a> = <a>
 <a> < <a>; (<a>)[<i>]; (<a>)[<i>:<i>]; <a>::text; <a>::text[]; <a>::int[]; array_agg(<a>); array_agg(<e> ORDER BY <n>); array_agg(DISTINCT <e>); min(<a>); count(DISTINCT <a>)
 jsonb_typeof(<j>); jsonb_array_length(<j>); jsonb_array_elements(<j>); jsonb_array_elements_text(<j>); jsonb_object_keys(<j>); <j> -> <t>; <j> ->> <t>; <j> -> <i>; <j> ->> <i>
-<j> #> <a>; <j> #>> '{a,0}'; <j> = <j>; <j> < <j>; <j>::text; <j>::int; <j>::numeric; <j>::boolean; count(DISTINCT <j>); max(<j>); array_agg(<j>)
+<j> #> <a>; <j> #>> '{a,0}'; <j> ? <t>; <j> ?| <a>; <j> ?& <a>; <j> @> <j>; <j> <@ <j>; <j> || <j>; <j> - <t>; <j> - <i>; <j> - <a>; <j> #- <a>; jsonb_set(<j>, <a>, <j>, <b>)
+jsonb_strip_nulls(<j>); jsonb_pretty(<j>); jsonb_build_array(<j>, <n>, <d>); jsonb_build_object(<t>, <j>, <n>, <a>); jsonb_object(<a>); jsonb_object(<a>, <a>); jsonb_object_agg(<t>, <j>)
+jsonb_extract_path(<j>, <t>, <t>); jsonb_extract_path_text(<j>, <t>); <t> IS JSON; <a> @> <a>; <a> <@ <a>; <a> && <a>; <t> ^@ <t>; <j> = <j>; <j> < <j>; <j>::text; <j>::int; <j>::numeric; <j>::boolean; count(DISTINCT <j>); max(<j>); array_agg(<j>)
 bool_and(<b>); bool_or(<b>); every(<b>); NOT <b>; <b> AND <b>; <b> OR <b>; <b> IS NOT TRUE; <b>::int; <b>::text; CASE WHEN <b> THEN <n> ELSE <n> END; coalesce(<b>, <b>); count(<b>)
 <y> || <y>; octet_length(<y>); <y> = <y>; <y>::text; encode(<y>, 'hex'); decode(<t>, 'base64'); min(<y>); count(DISTINCT <y>); md5(<y>); length(<y>); substring(<y>, <i>, <i>)
 sum(<n>); avg(<n>); min(<n>); max(<n>); count(DISTINCT <n>); stddev(<n>); var_pop(<n>); var_samp(<n>); bit_xor(<i>); bit_and(<i>); any_value(<n>); approx_count_distinct(<n>)

@@ -17,6 +17,10 @@ QUERIES = [
     "SELECT id, u.x FROM t, unnest(t.a) AS u(x)",
     "SELECT x, count(*) AS n FROM t CROSS JOIN unnest(a) AS u(x) GROUP BY x",
     "SELECT t.id, g.n FROM t JOIN generate_series(1, 3) AS g(n) ON g.n <= t.id",
+    "SELECT id, u.x FROM t, LATERAL unnest(t.a) AS u(x)",
+    "SELECT id, u.x FROM t LEFT JOIN unnest(a) AS u(x) ON TRUE",
+    "SELECT id, g FROM t, generate_series(1, t.id) AS g",
+    "SELECT id, g.n FROM t LEFT JOIN LATERAL generate_series(2, id) AS g(n) ON TRUE",
     "SELECT n, x FROM generate_series(5, 1, -2) AS g(n), unnest(ARRAY[10, 20]) AS u(x)",
     "SELECT moment FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-02', INTERVAL '12 hours') AS g(moment)",
 ]
@@ -24,6 +28,26 @@ QUERIES = [
 
 def test_rows_from_lists() -> None:
     check(QUERIES, TABLES, ROUNDS)
+
+
+def test_keys_of_an_object_with_their_values() -> None:
+    queries = {
+        "SELECT id, key, value FROM t, jsonb_each(j)": [(1, "a", "7"), (1, "b", '["x"]'), (2, "c", '"d"')],
+        "SELECT id, e.key, e.value FROM t, LATERAL jsonb_each_text(t.j) AS e": [(1, "a", "7"), (1, "b", '["x"]'), (2, "c", "d")],
+        "SELECT id, e.v FROM t LEFT JOIN jsonb_each(j) AS e(k, v) ON TRUE WHERE k IS NULL": [(3, None), (4, None)],
+        "SELECT * FROM jsonb_each('{\"a\":1}')": [("a", "1")],
+        "SELECT id, x FROM t, jsonb_array_elements_text(t.j -> 'b') AS x": [(1, "x")],
+    }
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY, j jsonb)")
+        for number, query in enumerate(queries):
+            session.run(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
+        session.run("""INSERT INTO t VALUES (1, '{"a":7,"b":["x"]}'), (2, '{"c":"d"}'), (3, NULL), (4, '{}'), (5, '{"e":0}')""")
+        session.run("FLUSH")
+        session.run("DELETE FROM t WHERE id = 5")
+        session.run("FLUSH")
+        for number, expected in enumerate(queries.values()):
+            assert sorted(session.query(f"SELECT * FROM v{number}").rows()) == expected
 
 
 def test_with_ordinality() -> None:
@@ -36,7 +60,9 @@ def test_with_ordinality() -> None:
     ("query", "error", "words"),
     [
         ("SELECT * FROM unnest(1)", SqlTypeError, "UNNEST: it takes an array, not integer"),
-        ("SELECT * FROM t LEFT JOIN unnest(a) AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN UNNEST"),
+        ("SELECT * FROM t RIGHT JOIN unnest(a) AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN UNNEST"),
+        ("SELECT * FROM t LEFT JOIN generate_series(1, id) AS u ON u > 1", UnsupportedSqlError, "LEFT JOIN generate_series"),
+        ("SELECT * FROM t LEFT JOIN unnest(a) WITH ORDINALITY AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN has it"),
         ("SELECT * FROM generate_series(1, 2.5)", SqlTypeError, "whole numbers"),
         ("SELECT id FROM t WHERE unnest(a) = 1", UnsupportedSqlError, "unnest returns rows"),
     ],

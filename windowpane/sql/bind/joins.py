@@ -15,7 +15,7 @@ from windowpane.sql.expressions.expr import Expr, build, convert
 from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
-from windowpane.sql.windows.series import unnest
+from windowpane.sql.windows.series import call_in_from, rows_of
 
 _KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -45,10 +45,11 @@ class Joins:
         if closer and _looks_aside(join):
             right, other = self._alone(join, closer)
             return plan.join(node, right, "inner", (), None, self._query.ids), self._distinct(join, scope, other)
+        call = call_in_from(join.this)
+        if call is not None:
+            return self._rows_of(call, node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
-        if isinstance(join.this, exp.Unnest):
-            return self._unnest(node, scope, join)
         relation, moment = self._without_version(join)
         right, other = self.apply(*self._query.relation(relation, self._tables), closer)
         self._distinct(join, scope, other)
@@ -169,13 +170,14 @@ class Joins:
         shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
         return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
 
-    def _unnest(self, node: Node, scope: Scope, join: exp.Expr) -> tuple[Node, Scope]:
-        """Join each row with the elements of an array, which may be a column of it."""
-        on = join.args.get("on")
-        if join.args.get("side") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
-            raise self._text.unsupported(join, "a join with UNNEST on a condition", "CROSS JOIN UNNEST(array) is.")
-        binder = ScalarBinder(self._text, scope, "UNNEST", self._query.now)
-        node, added = unnest(join.this, node, binder, self._query.ids, self._text)
+    def _rows_of(self, call: exp.Expr, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
+        """Join each row with the elements of an array, or the rows of another call, which may be of columns of it."""
+        on, name = join.args.get("on"), "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
+        if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
+            instead = f"CROSS JOIN {name}(...) and LEFT JOIN {name}(...) ON TRUE are."
+            raise self._text.unsupported(join, f"a join with {name} on a condition", instead)
+        binder = ScalarBinder(self._text, scope, name, self._query.now)
+        node, added = rows_of(call, node, binder, self._query.ids, self._text, keeps=kind == "left")
         return node, scope + self._query.aliased(added, join.this.args.get("alias"))
 
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
@@ -255,7 +257,7 @@ def is_comma(join: exp.Expr) -> bool:
 
 
 def _looks_aside(join: exp.Expr) -> bool:
-    return isinstance(join.this, exp.Lateral | exp.Unnest)
+    return isinstance(join.this, exp.Lateral) or call_in_from(join.this) is not None
 
 
 def _as(column: Column, kind: SqlType) -> Expr:

@@ -30,7 +30,7 @@ from windowpane.sql.patterns.clause import match_recognize
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.windows.default_frames import ROWS
 from windowpane.sql.windows.gap_fill import gap_fill
-from windowpane.sql.windows.series import one_row, set_in_from, unnest
+from windowpane.sql.windows.series import OF_PAIRS, one_row, rows_of
 from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
 
 _MOST_ROWS = 2**63 - 1
@@ -175,7 +175,7 @@ class QueryBinder:
             node, scope = self._table_function(tree.this, tables)
         elif isinstance(tree, exp.Unnest):
             binder = ScalarBinder(self.text, Scope(), "UNNEST", self.now)
-            node, scope = unnest(tree, one_row(self.ids), binder, self.ids, self.text)
+            node, scope = rows_of(tree, one_row(self.ids), binder, self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node, scope = self._named(tree, tables)
         else:
@@ -276,13 +276,13 @@ class QueryBinder:
 
     def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         name = str(tree.this).lower()
-        if name in SETS:
-            return set_in_from(tree, ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
+        if name in SETS or name in OF_PAIRS:
+            return rows_of(tree, one_row(self.ids), ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
         if name == "gap_fill" and tree.expressions:
             node, scope = self._first_argument(tree.expressions[0], tables)
             return gap_fill(tree, node, scope, self.evaluate, self.text, self.ids)
         if name not in NAMES:
-            known = ", ".join((*NAMES, "gap_fill", *SETS))
+            known = ", ".join((*NAMES, "gap_fill", *SETS, *OF_PAIRS))
             raise self.text.unsupported(tree, f"the table function {name}", f"There are {known}.")
         call = read_call(tree, self.text)
         node, scope = self._first_argument(call.relation, tables)

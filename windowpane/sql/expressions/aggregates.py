@@ -17,6 +17,7 @@ from sqlglot import exp
 from windowpane.errors import AggregateTypeError
 from windowpane.sql.expressions.expr import Expr, MismatchError, as_text, build, convert, finite, settled
 from windowpane.sql.expressions.jsonb import to_jsonb
+from windowpane.sql.expressions.jsonb_functions import object_of_pairs, pair
 from windowpane.sql.expressions.operators import by_value, is_of_jsonb
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -357,6 +358,13 @@ def as_jsonb(listed: Parts) -> Parts:
     return Parts(listed.primitives, lambda results: to_jsonb(listed.finish(results)))
 
 
+def _jsonb_object_agg(arguments: Sequence[Expr]) -> Parts:
+    key, value = _only(arguments, 2)
+    listed = _array_agg([pair(key, value)])
+    distinct = "Take the pairs in a subquery with DISTINCT."
+    return Parts(listed.primitives, lambda results: object_of_pairs(listed.finish(results)), distinct)
+
+
 def _pair(template: str, kind: SqlType = DOUBLE) -> SqlAggregate:
     """Return an aggregate of pairs of a dependent and an independent number; pairs with a NULL do not count.
 
@@ -514,6 +522,7 @@ AGGREGATES: dict[str, SqlAggregate] = _Aggregates(
         "listagg": _of("string_agg", _listagg),
         "array_agg": _of("collect_list", _array_agg),
         "jsonb_agg": _of("collect_list", _jsonb_agg),
+        "jsonb_object_agg": _of("collect_list", _jsonb_object_agg),
         "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
         "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),
         "covar_samp": _pair(f"(CASE WHEN {{count}} > 1 THEN {_SXY} / ({{count}} - 1) END)"),

@@ -1,4 +1,4 @@
-"""Functions of arrays and of jsonb."""
+"""Functions of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from windowpane.sql.expressions.types import (
     BOOLEAN,
     DOUBLE,
     INTEGER,
-    JSONB,
     SMALLINT,
     UNKNOWN,
     VARCHAR,
@@ -189,19 +188,12 @@ def _positions(value: Expr, element: Expr) -> Expr:
 
 
 @builder
-def _contains(arguments: Sequence[Expr], *, reversed_sides: bool = False) -> Expr:
+def _of_two(arguments: Sequence[Expr], condition: str) -> Expr:
+    """Return a condition on the elements of two arrays, of which those that are NULL equal none."""
     counted(arguments, 2, 2)
-    one, other = same_type(*(reversed(arguments) if reversed_sides else arguments))
+    one, other = same_type(*arguments)
     _compared_element_of(one)
-    return build(BOOLEAN, "(list_has_all({0}, {1}) AND len({1}) = list_count({1}))", one, other)
-
-
-@builder
-def _of_json(arguments: Sequence[Expr], template: str, result: SqlType) -> Expr:
-    counted(arguments, 1, 1)
-    if arguments[0].type not in (JSONB, UNKNOWN):
-        raise MismatchError(f"it takes jsonb, not {arguments[0].type}. Cast the argument.")
-    return build(result, template, convert(arguments[0], JSONB))
+    return build(BOOLEAN, condition, one, other)
 
 
 @builder
@@ -238,8 +230,7 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_upper": _bound("CAST(nullif(len({0}), 0) AS INTEGER)"),
     "array_replace": _replaced,
     "array_positions": _positions,
-    "array_contains": _contains(),
-    "array_contained": _contains(reversed_sides=True),
-    "jsonb_typeof": _of_json("windowpane_jsonb_type({0})", VARCHAR),
-    "jsonb_array_length": _of_json("windowpane_jsonb_length({0})", INTEGER),
+    "array_contains": _of_two("(list_has_all({0}, {1}) AND len({1}) = list_count({1}))"),
+    "array_contained": _of_two("(list_has_all({1}, {0}) AND len({0}) = list_count({0}))"),
+    "array_overlaps": _of_two("list_has_any({0}, {1})"),
 }

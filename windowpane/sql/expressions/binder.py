@@ -22,6 +22,7 @@ from windowpane.sql.expressions.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
+    VARCHAR,
     SqlType,
     is_float,
     named,
@@ -29,6 +30,7 @@ from windowpane.sql.expressions.types import (
 from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
 from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.scalar.sets import SETS
+from windowpane.sql.scalar.signatures import accepted
 from windowpane.sql.scalar.times import WITH_UNIT, with_unit
 from windowpane.sql.values.intervals import read_span
 from windowpane.sql.windows import time_functions
@@ -196,13 +198,16 @@ class ScalarBinder:
         if (is_unknown or isinstance(what, exp.Boolean)) and operand.type not in (BOOLEAN, UNKNOWN):
             word = "UNKNOWN" if is_unknown else str(what.this).upper()
             raise MismatchError(f"IS {word} takes boolean, not {operand.type}. Compare it with something.")
+        if isinstance(what, exp.JSON):
+            kind = what.this or "VALUE"
+            return build(BOOLEAN, f"windowpane_jsonb_is_json({{0}}, '{kind}')", accepted(operand, VARCHAR), operator="IS")
         if isinstance(what, exp.Null):
             value = convert(operand, BOOLEAN) if is_unknown else settled(operand)
             return build(BOOLEAN, "({0} IS NULL)", value, operator="IS NULL")
         if isinstance(what, exp.Boolean):
             is_so = f"({{0}} IS NOT DISTINCT FROM {str(what.this).upper()})"
             return build(BOOLEAN, is_so, convert(operand, BOOLEAN), operator="IS")
-        raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE and DISTINCT FROM are.")
+        raise self.text.unsupported(tree, "IS with this operand", "IS [NOT] NULL, TRUE, FALSE, JSON and DISTINCT FROM are.")
 
     def _in(self, tree: exp.Expr) -> Expr:
         if tree.args.get("query") is not None:

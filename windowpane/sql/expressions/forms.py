@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -217,7 +218,7 @@ def _json_at(function: str, kind: SqlType) -> Form:
         if value.type != JSONB:
             raise MismatchError(f"operator does not exist: {value.type} #> ... Cast the left side to jsonb.")
         if not (isinstance(path, exp.Literal) and path.is_string):
-            raise MismatchError("a path is a text literal, such as '{a,0}'.")
+            return FUNCTIONS["jsonb_extract_path_text" if kind == VARCHAR else "jsonb_extract_path"]([value, bind(path)])
         try:
             steps = read_array(path.this, 1)
         except ValueError as error:
@@ -233,6 +234,40 @@ def _json_at(function: str, kind: SqlType) -> Form:
         return build(kind, f"{function}({{0}}, {{1}})", value, Expr(text_literal(pointer or "$"), VARCHAR))
 
     return bound
+
+
+_OF_JSONB: dict[type[exp.Expr], str] = {
+    exp.JSONBContainsTopKey: "jsonb_exists",
+    exp.JSONBContainsAnyTopKeys: "jsonb_exists_any",
+    exp.JSONBContainsAllTopKeys: "jsonb_exists_all",
+    exp.JSONBDeleteAtPath: "jsonb_delete_path",
+    exp.ArrayContainsAll: "jsonb_contains",
+    exp.ArrayContainedBy: "jsonb_contained",
+    exp.Sub: "jsonb_delete",
+    exp.DPipe: "jsonb_concat",
+}
+"""The functions of operators where one side is of jsonb."""
+
+
+def _or_of_jsonb(other: Callable[[Expr, Expr], Expr]) -> Form:
+    """Return an operator that is another one of jsonb."""
+
+    def bound(bind: Bind, tree: exp.Expr) -> Expr:
+        left, right = bind(tree.this), bind(tree.expression)
+        is_text = isinstance(tree, exp.DPipe) and VARCHAR in (left.type, right.type)
+        if JSONB not in (left.type, right.type) or is_text:
+            return other(left, right)
+        return replace(FUNCTIONS[_OF_JSONB[type(tree)]]([left, right]), name="?column?")
+
+    return bound
+
+
+def _only_of_jsonb(left: Expr, right: Expr) -> Expr:
+    raise MismatchError(f"it takes jsonb on its left, not {left.type}. Cast that side.")
+
+
+def _of_arrays(function: str) -> Callable[[Expr, Expr], Expr]:
+    return lambda left, right: replace(FUNCTIONS[function]([left, right]), name="?column?")
 
 
 _OF_THE_ARRAY = "json_extract(json_extract({{0}}, {0}), '$[#{2}]')"
@@ -382,7 +417,7 @@ def _if(bind: Bind, tree: exp.If) -> Expr:
     return replace(_case(bind, exp.Case(ifs=[tree], default=tree.args["false"])), name="if")
 
 
-_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _BITWISE: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
@@ -402,9 +437,10 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.And: _of_two(operators.logical, "AND"),
     exp.Or: _of_two(operators.logical, "OR"),
     exp.BitwiseNot: lambda bind, tree: operators.inverted_bits(bind(tree.this)),
-    exp.DPipe: lambda bind, tree: operators.concatenate(bind(tree.this), bind(tree.expression)),
+    exp.DPipe: _or_of_jsonb(operators.concatenate),
     exp.Pow: lambda bind, tree: operators.power(bind(tree.this), bind(tree.expression)),
     **{kind: _of_two(operators.arithmetic, operator) for kind, operator in _ARITHMETIC.items()},
+    exp.Sub: _or_of_jsonb(partial(operators.arithmetic, "-")),
     **{kind: _of_two(operators.bitwise, operator) for kind, operator in _BITWISE.items()},
     **dict.fromkeys(_COMPARISONS, _compared),
     exp.Case: _case,
@@ -424,6 +460,14 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Concat: _adjacent,
     exp.Collate: _collated,
     exp.Bracket: _bracket,
+    exp.ArrayContainsAll: _or_of_jsonb(_of_arrays("array_contains")),
+    exp.ArrayContainedBy: _or_of_jsonb(_of_arrays("array_contained")),
+    exp.ArrayOverlaps: lambda bind, tree: _called("array_overlaps", bind, (tree.this, tree.expression), "?column?"),
+    exp.StartsWith: lambda bind, tree: _called("starts_with", bind, (tree.this, tree.expression), "?column?"),
+    **dict.fromkeys(
+        (exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath),
+        _or_of_jsonb(_only_of_jsonb),
+    ),
     exp.JSONExtract: _json("json_extract", JSONB),
     exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
     exp.JSONBExtract: _json_at("json_extract", JSONB),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from windowpane.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, counted, function, places
-from windowpane.sql.expressions.jsonb import to_jsonb
+from windowpane.sql.expressions.jsonb_functions import JSONB_FUNCTIONS
 from windowpane.sql.expressions.operators import arithmetic, compare, is_of_jsonb, power, same_type
 from windowpane.sql.expressions.types import (
     BIGINT,
@@ -172,10 +172,10 @@ FUNCTIONS: dict[str, Builder] = {
     "nullif": _nullif,
     "pg_typeof": taking(lambda value: Expr(text_literal(str(value.type)), VARCHAR)),
     "date": taking(lambda value: cast(value, DATE)),
-    "to_jsonb": taking(to_jsonb),
     **TEXT_FUNCTIONS,
     **PATTERN_FUNCTIONS,
     **TIME_FUNCTIONS,
     **FIELD_FUNCTIONS,
     **ARRAY_FUNCTIONS,
+    **JSONB_FUNCTIONS,
 }

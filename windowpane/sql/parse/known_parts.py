@@ -17,11 +17,12 @@ from windowpane.sql.parse.positions import Text, shown
 
 _QUERY = "with_ order limit offset"
 _BINARY = (
-    exp.Add, exp.And, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseOr, exp.BitwiseRightShift, exp.BitwiseXor, exp.Collate,
-    exp.DPipe, exp.Div, exp.EQ, exp.Escape, exp.Extract, exp.Filter, exp.GT, exp.GTE, exp.Is, exp.JSONBExtract,
-    exp.JSONBExtractScalar, exp.JSONExtract, exp.JSONExtractScalar, exp.Kwarg, exp.LT, exp.LTE, exp.Mod, exp.Mul, exp.NEQ,
-    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Or, exp.Pow, exp.RegexpILike, exp.RegexpLike, exp.SimilarTo, exp.Slice, exp.Sub,
-    exp.IntervalSpan, exp.WithinGroup,
+    exp.Add, exp.And, exp.ArrayContainedBy, exp.ArrayContainsAll, exp.ArrayOverlaps, exp.BitwiseAnd, exp.BitwiseLeftShift,
+    exp.BitwiseOr, exp.BitwiseRightShift, exp.BitwiseXor, exp.Collate, exp.DPipe, exp.Div, exp.EQ, exp.Escape, exp.Extract,
+    exp.Filter, exp.GT, exp.GTE, exp.IntervalSpan, exp.Is, exp.JSONBContainsAllTopKeys, exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsTopKey, exp.JSONBDeleteAtPath, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONExtract,
+    exp.JSONExtractScalar, exp.Kwarg, exp.LT, exp.LTE, exp.Mod, exp.Mul, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Or,
+    exp.Pow, exp.RegexpILike, exp.RegexpLike, exp.SimilarTo, exp.Slice, exp.StartsWith, exp.Sub, exp.WithinGroup,
 )  # fmt: skip
 _UNARY = (
     exp.All, exp.Any, exp.BitwiseNot, exp.Boolean, exp.ByteString, exp.Cbrt, exp.DataTypeParam, exp.Exists, exp.From, exp.Having,
@@ -56,6 +57,7 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.In: "this expressions query",
     exp.Intersect: f"this expression distinct {_QUERY}",
     exp.Interval: "this unit",
+    exp.JSON: "this",
     exp.Join: "this side kind method on using match_condition",
     exp.Lateral: "this alias",
     exp.Like: "this expression negate",
@@ -95,9 +97,10 @@ WRITTEN_BY_THE_PARSER: dict[type[exp.Expr], dict[str, tuple[Any, ...]]] = {
     exp.Div: {"typed": (True,), "safe": (False,)},
     exp.Fetch: {"direction": ("FIRST", "NEXT")},
     exp.Interval: {"fraction_in_string": (True,)},
+    exp.JSON: {"unique": (False,)},
     exp.JSONExtract: {"only_json_types": (True,)},
     exp.JSONExtractScalar: {"only_json_types": (True,)},
-    exp.Lateral: {"view": (False,), "outer": (False,)},
+    exp.Lateral: {"view": (False,), "outer": (False,), "ordinality": (False,)},
     exp.LimitOptions: {"percent": (False,)},
     exp.Version: {"this": ("TIMESTAMP",)},
     exp.Window: {"over": ("OVER",)},

@@ -19,6 +19,7 @@ from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
     array_text,
     bytea_values,
+    json_functions,
     json_values,
     regexps,
 )
@@ -92,7 +93,10 @@ def _each(function: Callable[..., Any], kind: pa.DataType) -> Kernel:
 
     def kernel(*columns: pa.ChunkedArray | pa.Array) -> pa.Array:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.array([None if None in row else function(*row) for row in rows], kind)
+        try:
+            return pa.array([None if None in row else function(*row) for row in rows], kind)
+        except RecursionError:
+            raise OutOfRangeError("a value is nested too deep to be computed with. Take the part of it that is needed") from None
 
     return kernel
 
@@ -163,6 +167,8 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "jsonb_key": (_each(json_values.by_value, pa.string()), "VARCHAR"),
     "jsonb_rank": (_each(json_values.order_key, pa.string()), "VARCHAR"),
     "jsonb_text": (_each(json_values.text, pa.string()), "VARCHAR"),
+    **{f"jsonb_{each.__name__}": (_each(each, pa.bool_()), "BOOLEAN") for each in json_functions.CONDITIONS},
+    **{f"jsonb_{each.__name__}": (_each(each, pa.string()), "VARCHAR") for each in json_functions.TEXTS},
     "pattern_match": (_each(regexps.match, pa.list_(pa.string())), "VARCHAR[]"),
     "pattern_matches": (
         _each(regexps.all_matches, pa.list_(pa.list_(pa.string()))),

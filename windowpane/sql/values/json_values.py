@@ -41,7 +41,8 @@ def _integer_in_range(word: str) -> int:
     return int(word)
 
 
-def _write(value: object) -> str:
+def write(value: object) -> str:
+    """Return Python values as the one JSON text of theirs."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -52,21 +53,22 @@ def canonical(text: str) -> str:
         >>> canonical('{"b": 1, "a": 2, "b": 3}')
         '{"a":2,"b":3}'
     """
-    return _write(read(text))
+    return write(read(text))
 
 
 def by_value(text: str) -> str:
     """Return what is the same text for equal values: 1 and 1.0 are equal, and 1e20 and 100000000000000000000."""
-    return _write(_whole(read(text)))
+    return write(whole(read(text)))
 
 
-def _whole(value: object) -> Any:
+def whole(value: object) -> Any:
+    """Return a value in which floats that are whole are integers."""
     if isinstance(value, float) and value.is_integer():
         return _integer(value)
     if isinstance(value, list):
-        return [_whole(each) for each in value]
+        return [whole(each) for each in value]
     if isinstance(value, dict):
-        return {name: _whole(each) for name, each in value.items()}
+        return {name: whole(each) for name, each in value.items()}
     return value
 
 
@@ -106,7 +108,7 @@ def _order(value: Any) -> str:
 
 def _order_of_number(value: float) -> str:
     """Return the double at or below a number, and if the number is above it, what sorts behind all that could follow."""
-    number = _whole(value)
+    number = whole(value)
     if isinstance(number, float):
         return _sortable(number)
     below = float(number)

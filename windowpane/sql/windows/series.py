@@ -9,7 +9,8 @@ from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, element_type
-from windowpane.sql.expressions.types import BIGINT, INTEGER, SqlType, array_of
+from windowpane.sql.expressions.functions import FUNCTIONS
+from windowpane.sql.expressions.types import BIGINT, INTEGER, array_of
 from windowpane.sql.nodes import Node, Values
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.scalar.sets import SETS, constant_series, flattened
@@ -21,25 +22,62 @@ def one_row(ids: Ids) -> Node:
     return Values((number,), (number.id,), True, {}, rows=((Expr("0", INTEGER),),))
 
 
-def unnest(tree: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
-    """Return each row of a relation with the elements of an array, and the names of what is added."""
-    if len(tree.expressions) != 1:
-        raise text.unsupported(tree, "UNNEST of several arrays", "UNNEST of one array is.")
+OF_PAIRS = {"jsonb_each": "jsonb_extract_path", "jsonb_each_text": "jsonb_extract_path_text"}
+"""Functions that return the keys of an object, each with its value: as which function gives it."""
+
+
+def call_in_from(relation: exp.Expr) -> exp.Expr | None:
+    """Return the call whose rows a relation has, if it may name columns of the relations before it, ``None`` for any other."""
+    call = relation if isinstance(relation, exp.Unnest) else relation.this
+    if isinstance(call, exp.Unnest):
+        return call
+    is_set = isinstance(call, exp.Anonymous) and str(call.this).lower() in (*SETS, *OF_PAIRS)
+    return call if is_set and (isinstance(relation, exp.Lateral) or call.find(exp.Column)) else None
+
+
+def rows_of(call: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text, *, keeps: bool = False) -> tuple[Node, Scope]:
+    """Return each row of a relation with the rows of a call, and the names of what is added.
+
+    Args:
+        call: UNNEST, or one of the functions that return sets of rows.
+        node: the relation.
+        binder: binds the arguments of the call.
+        ids: new columns are of these.
+        text: the statement.
+        keeps: whether a row for which there is none stays, with NULL, as in a LEFT JOIN.
+    """
+    name = "unnest" if isinstance(call, exp.Unnest) else str(call.this).lower()
+    names, series = ["key" if name in OF_PAIRS else name], None
+    if isinstance(call, exp.Unnest):
+        listed = _unnested(call, binder, text)
+        ordinality = call.args.get("offset")
+        if ordinality:
+            names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
+    else:
+        listed, series = _listed(call, binder, text)
+    if keeps and len(names) > 1:
+        raise text.unsupported(call, "WITH ORDINALITY in a LEFT JOIN", "CROSS JOIN has it.")
+    if keeps:
+        kind = listed.type.duckdb
+        listed, series = build(listed.type, f"CASE WHEN len({{0}}) > 0 THEN {{0}} ELSE CAST([NULL] AS {kind}) END", listed), None
+    columns = (ids.column(names[0], element_type(listed)), ids.column(names[-1], BIGINT))
+    node = plan.unnest(node, listed, *columns, series)
+    shown = [Visible(name, column) for column in columns[: len(names)]]
+    if name in OF_PAIRS:
+        computed = plan.Computed(ids)
+        value = FUNCTIONS[OF_PAIRS[name]]([binder.bind(call.expressions[0]), columns[0].expr])
+        shown.append(Visible(name, computed.column(value, "value")))
+        node = computed.apply(node)
+    return node, Scope(tuple(shown))
+
+
+def _unnested(call: exp.Expr, binder: ScalarBinder, text: Text) -> Expr:
+    if len(call.expressions) != 1:
+        raise text.unsupported(call, "UNNEST of several arrays", "UNNEST of one array is.")
     try:
-        array = flattened(binder.bind(tree.expressions[0]))
+        return flattened(binder.bind(call.expressions[0]))
     except MismatchError as error:
-        raise text.type_error(tree, f"UNNEST: {error}") from None
-    ordinality = tree.args.get("offset")
-    names = ["unnest"]
-    if ordinality:
-        names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
-    return _elements(node, array, element_type(array), ids, names)
-
-
-def set_in_from(tree: exp.Expr, binder: ScalarBinder, ids: Ids, text: Text) -> tuple[Node, Scope]:
-    """Return a function that returns rows, such as ``generate_series(first, last[, step])``, as a relation."""
-    listed, series = _listed(tree, binder, text)
-    return _elements(one_row(ids), listed, element_type(listed), ids, [str(tree.this).lower()], series)
+        raise text.type_error(call, f"UNNEST: {error}") from None
 
 
 def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str | None]:
@@ -47,7 +85,7 @@ def _listed(tree: exp.Expr, binder: ScalarBinder, text: Text) -> tuple[Expr, str
     name = str(tree.this).lower()
     try:
         arguments = [binder.bind(argument) for argument in tree.expressions]
-        return SETS[name](arguments), constant_series(name, arguments)
+        return SETS["jsonb_object_keys" if name in OF_PAIRS else name](arguments), constant_series(name, arguments)
     except MismatchError as error:
         raise text.type_error(tree, f"{name}: {error}") from None
 
@@ -109,11 +147,3 @@ class SetCalls:
 
 def _element(array: Column, element: Column, place: Column) -> Expr:
     return build(element.type, "{0}[{1}]", array.expr, place.expr, name=element.name)
-
-
-def _elements(
-    node: Node, elements: Expr, kind: SqlType, ids: Ids, names: list[str], series: str | None = None
-) -> tuple[Node, Scope]:
-    columns = (ids.column(names[0], kind), ids.column(names[-1], BIGINT))
-    shown = tuple(Visible(names[0], column) for column in columns[: len(names)])
-    return plan.unnest(node, elements, *columns, series), Scope(shown)
