@@ -113,6 +113,7 @@ ROWS: Any = Rows()
         (lambda: wp.stream(ROWS, event_time="tt"), "event_time: there is no column 'tt'.*Did you mean 't'"),
         (lambda: wp.stream(ROWS, heartbeat="beat"), "heartbeat: there is no column 'beat'"),
         (lambda: wp.stream(ROWS).key_by("k", "prise"), "key_by: there is no column 'prise'.*Did you mean 'price'"),
+        (lambda: wp.stream(ROWS).key_by("k.code"), r"no column 'k.code'.*\.withColumn\('code', F.col\('k.code'\)\)"),
         (lambda: wp.over(ROWS, key="id"), "key: there is no column 'id'"),
         (lambda: wp.over(ROWS, key="k").partition_by(["prices"]), "partition_by: .*Did you mean 'price'"),
         (lambda: wp.over(ROWS, key="k").order_by("at"), "order_by: there is no column 'at'"),

@@ -209,9 +209,13 @@ class UnknownColumnError(WindowpaneError, ValueError):
     """A column that the DataFrame does not have."""
 
     def __init__(self, column: object, role: str, available: Iterable[str]) -> None:
-        close = difflib.get_close_matches(str(column), [str(each) for each in available], n=1, cutoff=0.5)
+        names = [str(each) for each in available]
+        close = difflib.get_close_matches(str(column), names, n=1, cutoff=0.5)
         meant = f" Did you mean {close[0]!r}?" if close else ""
-        super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {list(available)}.{meant}")
+        whole, dot, field = str(column).partition(".")
+        if dot and whole in names:
+            meant = f" For a field of {whole!r} make a column before: .withColumn({field!r}, F.col({column!r}))."
+        super().__init__(f"{role}: there is no column {column!r}; the DataFrame has {names}.{meant}")
 
 
 class UnknownNameError(WindowpaneError, AttributeError):
