@@ -7,7 +7,7 @@ the firing windows of many keys. Which keys meet in one table is up to the engin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -108,11 +108,35 @@ def fitted(what: object, table: pa.Table, schema: pa.Schema) -> pa.Table:
 def cast_as(what: object, table: pa.Table, schema: pa.Schema, returned: str) -> pa.Table:
     """Return the columns of ``schema``, all of which exist, cast to its types; ``returned`` is what messages call the table."""
     chosen = table.select(schema.names)
+    for column, field in zip(chosen.columns, schema, strict=True):
+        if lost := _lost(column, field.type):
+            raise ArrowResultError(what, f"its {returned} has a column {field.name!r} {lost}, and {field.type} was declared")
     try:
         return chosen.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         found, wanted = ([str(kind) for kind in each.types] for each in (chosen.schema, schema))
         raise ArrowResultError(what, f"its {returned} has the types {found}, not {wanted}: {error}") from error
+
+
+def _lost(column: pa.ChunkedArray, kind: pa.DataType) -> str | None:
+    """Return what Arrow would leave out without a word, were a column cast."""
+    if pa.types.is_date(kind) and pa.types.is_timestamp(column.type):
+        has_times = pc.any(pc.not_equal(column, pc.floor_temporal(column, unit="day"))).as_py()
+        return "with times of day" if has_times else None
+    unknown = next(_unknown_fields(column.type, kind), None)
+    return None if unknown is None else f"with a field {unknown!r}"
+
+
+def _unknown_fields(kind: pa.DataType, wanted: pa.DataType) -> Iterator[str]:
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
+        yield from (field.name for field in kind if wanted.get_field_index(field.name) < 0)
+        pairs = [(field.type, wanted.field(field.name).type) for field in kind if wanted.get_field_index(field.name) >= 0]
+    elif pa.types.is_nested(kind) and pa.types.is_nested(wanted) and kind.num_fields == wanted.num_fields:
+        pairs = [(kind.field(number).type, wanted.field(number).type) for number in range(kind.num_fields)]
+    else:
+        pairs = []
+    for pair in pairs:
+        yield from _unknown_fields(*pair)
 
 
 def windows_applied(function: ArrowWindowFunction, rows: pa.Table, schema: pa.Schema) -> pa.Table:

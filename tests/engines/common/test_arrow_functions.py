@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from random import Random
 from typing import Any
 
@@ -24,7 +25,7 @@ from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
 from windowpane.state.memory import MemoryBlobStore
-from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas
+from windowpane.windowing.arrow_functions import ArrowWindowFunction, InPandas, fitted
 from windowpane.windowing.assigners import WindowAssigner
 
 PANE = ["k", "window_start", "window_end"]
@@ -221,6 +222,34 @@ def test_what_does_not_fit_is_refused(engine: str | None, function: Any, schema:
     program = program_of(function, schema, wp.TumblingEventTimeWindows.of(10), engine=engine)
     with pytest.raises(error, match=words):
         run(program, [(Clock(0, 1), [random_rows(Random(2), 5, 300)]), (Clock(10_000, 1), [])])
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "values", "words"),
+    [
+        (pa.timestamp("us"), pa.date32(), [dt.datetime(2024, 1, 2), dt.datetime(2024, 1, 2, 3)], "'x' with times of day"),
+        (pa.struct([("a", pa.int8()), ("b", pa.int8())]), pa.struct([("a", pa.int8())]), [], "'x' with a field 'b'"),
+        (
+            pa.map_(pa.string(), pa.list_(pa.struct([("b", pa.int8())]))),
+            pa.map_(pa.string(), pa.list_(pa.struct([("a", pa.int8())]))),
+            [],
+            "'x' with a field 'b'",
+        ),
+    ],
+)
+def test_what_a_cast_would_leave_out_is_refused(found: pa.DataType, kind: pa.DataType, values: list[Any], words: str) -> None:
+    with pytest.raises(ArrowResultError, match=words):
+        fitted("function", pa.table({"x": pa.array(values, found)}), pa.schema([("x", kind)]))
+
+
+def test_what_a_cast_leaves_as_it_is_passes() -> None:
+    days = pa.array([dt.datetime(2024, 1, 2), None], pa.timestamp("ns"))  # of pandas, which has no dates
+    structs = pa.array([{"b": 2, "a": 1}, None], pa.struct([("b", pa.int64()), ("a", pa.int64())]))
+    schema = pa.schema([("day", pa.date32()), ("s", pa.struct([("a", pa.int8()), ("b", pa.int8())]))])
+    local = pc.assume_timezone(days, "Europe/Berlin")
+    for each in (days, local):
+        table = fitted("function", pa.table({"s": structs, "day": each}), schema)
+        assert table.to_pylist() == [{"day": dt.date(2024, 1, 2), "s": {"a": 1, "b": 2}}, {"day": None, "s": None}]
 
 
 def test_a_window_without_rows_has_nulls() -> None:
