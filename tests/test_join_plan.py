@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 import windowpane as wp
 from windowpane.engines.join.program import JoinSide
 from windowpane.engines.program import Upstream
+from windowpane.errors import ConditionError
 from windowpane.planning.join_programs import compile_join, explain
 from windowpane.planning.joins import JoinPlan, JoinRequest
 from windowpane.planning.settings import Settings
@@ -50,6 +52,14 @@ def test_how_long_rows_of_each_side_are_held(match: Match, how: str, lateness: i
     if not isinstance(match, ArrivalMatch):
         assert "the smaller one of both sides" in lines["watermark"]
         assert (lines["of left"], lines["of right"]) == ("10 seconds behind", "1 hour behind")
+
+
+def test_a_condition_without_a_meaning_is_refused_before_rows_come() -> None:
+    """A time of a zone is not compared with one of none."""
+    condition = wp.left("until") > dt.datetime(2024, 1, 1)
+    plan = JoinPlan(JoinRequest((("k", "k"),), AsOfMatch(), condition=condition), ("at", "at"), True)
+    with pytest.raises(ConditionError, match="timezone"):
+        compile_join(plan, _SIDE, _SIDE, _STAMP, Upstream.SOURCE)
 
 
 def test_what_a_join_costs() -> None:

@@ -67,10 +67,18 @@ def values(expression: Expression, column: Column) -> Datum:
     operands = _beside_floats([values(part, column) for part in expression.parts])
     if expression.operator != "coalesce":
         operands = _roomy(operands)
-    if expression.operator in _COMPARISONS:
+    if expression.operator in COMPARISONS:
         operands = _comparable(operands)
     result: Datum = _OPERATORS[expression.operator](*operands)
     return result
+
+
+def kind_of(expression: Expression, column: Column) -> pa.DataType | None:
+    """Return the type of an expression over columns of NULLs, ``None`` if it cannot be computed."""
+    try:
+        return values(expression, column).type
+    except (pa.ArrowException, ConditionError):
+        return None
 
 
 def _constant(expression: Constant) -> pa.Scalar:
@@ -207,4 +215,4 @@ _OPERATORS: Mapping[str, Callable[..., Datum]] = {
     "coalesce": pc.coalesce,
     "div": lambda left, right: pc.divide_checked(left, _not_zero(right)),
 }
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "is distinct from", "coalesce"})
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "is distinct from", "coalesce"})

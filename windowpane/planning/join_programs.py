@@ -75,7 +75,7 @@ def _co_group(request: JoinRequest, declared: pa.Schema) -> CoGroup | None:
 
 
 def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
-    """Compute the condition on no rows, which shows whether it has a meaning."""
+    """Compute the condition on a row of NULLs, which shows whether it has a meaning."""
     for name in sides_in(condition):
         if name.name not in columns[name.side].names:
             raise UnknownColumnError(name.name, f"where: {name.side} side", columns[name.side].names)
@@ -83,6 +83,6 @@ def _check(condition: Expression, columns: dict[Side, pa.Schema]) -> None:
     def column(name: Expression) -> pa.Array:
         if not isinstance(name, SideName):
             raise ConditionError(condition, f"{name!r} is of no side: write wp.left('x') or wp.right('x')")
-        return pa.array([], columns[name.side].field(name.name).type)
+        return pa.nulls(1, columns[name.side].field(name.name).type)
 
-    holds(condition, column, 0)
+    holds(condition, column, 1)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +23,12 @@ from windowpane.engines.patterns.reference import PatternReferenceEngine
 from windowpane.engines.patterns.text import PatternTextEngine
 from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
-from windowpane.errors import MissingEventTimeError, PatternLimitError, SkipTargetError
+from windowpane.errors import InvalidSpecError, MissingEventTimeError, PatternLimitError, SkipTargetError
 from windowpane.kernels.conditions import values
 from windowpane.operators.patterns.values import Path, Values
 from windowpane.planning.description.programs import of_patterns
 from windowpane.planning.engines import combiner_of_patterns, with_engine
+from windowpane.planning.patterns.binding import refuse_no_conditions
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
@@ -330,6 +332,34 @@ def test_numbers_of_several_kinds_meet(left: Any, operator: str, right: Any, exp
     assert (isinstance(left, Decimal) and isinstance(right, int)) or values(
         computed, lambda leaf: pa.nulls(1)
     ).as_py() == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_refused"),
+    [
+        ("s", "n", True),  # row by row a text equals no number: no row would match, without a word
+        ("s", Constant(1), True),
+        ("yes", "n", True),
+        ("at", "local", True),
+        ("at", "s", True),
+        ("at", "day", False),
+        ("n", "m", False),
+        ("m", Constant(0.5), False),
+        ("tags", "tags", False),
+        ("s", Constant(None), False),
+    ],
+)
+def test_a_condition_that_compares_what_has_no_common_type_is_refused(left: Any, right: Any, is_refused: bool) -> None:
+    kinds = {"s": pa.string(), "n": pa.int32(), "m": pa.decimal128(10, 2), "yes": pa.bool_(), "day": pa.date32()}
+    kinds |= {"at": pa.timestamp("us", "UTC"), "local": pa.timestamp("us"), "tags": pa.list_(pa.string())}
+    one, other = (Picked("last", None, side) if isinstance(side, str) else side for side in (left, right))
+    asked = program("a b", [], conditions={"b": Operation("~", (Operation("==", (one, other)),))}).spec
+    check = partial(refuse_no_conditions, asked, pa.schema(kinds), kinds["at"])
+    if is_refused:
+        with pytest.raises(InvalidSpecError, match=r"b=.* and .* are not compared"):
+            check()
+    else:
+        check()
 
 
 def test_running_aggregates_go_on_where_they_were() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from windowpane.errors import InvalidSpecError
+from windowpane.kernels.conditions import COMPARISONS, Column, kind_of
 from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.expressions import Constant, Expression, Operation
 from windowpane.windowing.patterns.spec import PatternSpec
@@ -50,7 +52,7 @@ def bound_spec(spec: PatternSpec, columns: pa.Schema) -> PatternSpec:
 
 
 def refuse_no_conditions(spec: PatternSpec, columns: pa.Schema, event_time: pa.DataType) -> None:
-    """Refuse conditions that are of another type than boolean, as far as that is known before they are computed.
+    """Refuse conditions of another type than boolean, as far as that is known before they are computed, and unlike operands.
 
     Raises:
         InvalidSpecError: with the name of the variable.
@@ -65,6 +67,21 @@ def refuse_no_conditions(spec: PatternSpec, columns: pa.Schema, event_time: pa.D
             found = None if pa.types.is_boolean(kind) else str(kind)
         if found is not None:
             raise InvalidSpecError(f"{name}={condition!r}: a condition is true or false of a row, and this is {found}.")
+        for kinds in _unlike(condition, lambda leaf: pa.nulls(1, _type(leaf, columns, event_time))):
+            raise InvalidSpecError(
+                f"{name}={condition!r}: {' and '.join(map(str, kinds))} are not compared: cast one of them to the type of the "
+                "other, as a column before."
+            )
+
+
+def _unlike(condition: Expression, column: Column) -> Iterator[list[pa.DataType]]:
+    """Yield types of operands of a comparison that are of no common type."""
+    if isinstance(condition, Operation) and condition.operator in COMPARISONS:
+        kinds = [kind_of(part, column) for part in condition.parts]
+        if None not in kinds and len(set(kinds)) > 1 and kind_of(condition, column) is None:
+            yield kinds
+    for part in condition.operands:
+        yield from _unlike(part, column)
 
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "div", "mean", "neg"})
