@@ -196,6 +196,23 @@ def test_columns_whose_names_differ_by_case_alone_are_refused() -> None:
         Batch("t", ("k",), pa.table({"k": [1], "at": [1], "At": [2], "K2": [3]}), 0, "s")
 
 
+@pytest.mark.parametrize(
+    ("table", "columns", "said"),
+    [
+        ("T", {"k": [1]}, 'Table with name "T" already exists'),
+        ("u", {"k": [1], "s": [{"at": 1, "At": 2}]}, "Duplicate type parameter At"),
+    ],
+)
+def test_what_duckdb_refuses_is_said_with_its_words_and_the_next_batch_is_taken(tmp_path, table, columns, said) -> None:
+    store = open_store(str(tmp_path / "t.duckdb"))
+    store.apply(Batch("t", ("k",), pa.table({"k": [7]}), 0, "s"))
+    with pytest.raises(StoreError, match=rf"t\.duckdb: .*{said}"):
+        store.apply(Batch(table, ("k",), pa.table(columns), 1, "s"))
+    assert store.taken("s") == 0
+    assert store.apply(Batch("t", ("k",), pa.table({"k": [8]}), 1, "s"))
+    assert rows(store, "SELECT k FROM t ORDER BY k") == [(7,), (8,)]
+
+
 def test_a_word_that_is_no_change_type_is_refused(store) -> None:
     with pytest.raises(InvalidSpecError, match="upsert"):
         store.apply(Batch("t", ("k",), changes((1, "a", "upsert")), 0, "s"))

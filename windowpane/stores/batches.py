@@ -140,6 +140,7 @@ class Store(Protocol):
             AbsentRowError: a row is taken back that the table does not have; nothing was written, here and below.
             ChangedViewSchemaError: the table has other columns.
             MisplacedStateError: the batch names the one before it, and this is not the last one that the table has.
+            StoreError: the store cannot be reached, or refuses what is written.
         """
 
     def taken(self, source: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import duckdb
 
@@ -69,10 +69,13 @@ class DuckStore:
         self._connection.execute("BEGIN")
         try:
             yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(duckdb.Error):  # a commit that failed has ended the transaction
+                self._connection.execute("ROLLBACK")
+            if isinstance(error, duckdb.Error):
+                raise StoreError(self._path, f"{error}\nNothing of the batch was written.") from error
             raise
-        self._connection.execute("COMMIT")
 
     def _prepare(self, batch: Batch) -> None:
         expected = self._types("windowpane_rows")
