@@ -50,10 +50,24 @@ def test_keys_of_an_object_with_their_values() -> None:
             assert sorted(session.query(f"SELECT * FROM v{number}").rows()) == expected
 
 
-def test_with_ordinality() -> None:
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT * FROM unnest(ARRAY[30, 10]) WITH ORDINALITY AS u(x, n)", [(10, 2), (30, 1)]),
+        (
+            "SELECT id, n, x FROM t LEFT JOIN unnest(a) WITH ORDINALITY AS u(x, n) ON TRUE WHERE id < 3",
+            [(1, 1, 5), (1, 2, 6), (2, None, None)],
+        ),
+        ("SELECT id, ordinality FROM t, generate_series(7, 6 + id) WITH ORDINALITY WHERE id < 3", [(1, 1), (2, 1), (2, 2)]),
+        ("SELECT * FROM jsonb_each('{\"a\":1}') WITH ORDINALITY AS e(k, v, n)", [("a", "1", 1)]),
+    ],
+)
+def test_with_ordinality(query: str, rows: list[tuple[object, ...]]) -> None:
     with Session(":memory:") as session:
-        rows = session.query("SELECT * FROM unnest(ARRAY[30, 10]) WITH ORDINALITY AS u(x, n) ORDER BY n").rows()
-    assert rows == [(30, 1), (10, 2)]
+        session.run(TABLES[0])
+        session.run(ROUNDS[0][0])
+        session.run("FLUSH")
+        assert sorted(session.query(query).rows()) == rows
 
 
 @pytest.mark.parametrize(
@@ -62,7 +76,8 @@ def test_with_ordinality() -> None:
         ("SELECT * FROM unnest(1)", SqlTypeError, "UNNEST: it takes an array, not integer"),
         ("SELECT * FROM t RIGHT JOIN unnest(a) AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN UNNEST"),
         ("SELECT * FROM t LEFT JOIN generate_series(1, id) AS u ON u > 1", UnsupportedSqlError, "LEFT JOIN generate_series"),
-        ("SELECT * FROM t LEFT JOIN unnest(a) WITH ORDINALITY AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN has it"),
+        ("SELECT * FROM t WITH ORDINALITY", UnsupportedSqlError, "It numbers the rows of UNNEST"),
+        ("SELECT * FROM t, LATERAL (SELECT 1) WITH ORDINALITY AS u", UnsupportedSqlError, "LATERAL with anything but a subquery"),
         ("SELECT * FROM generate_series(1, 2.5)", SqlTypeError, "whole numbers"),
         ("SELECT id FROM t WHERE unnest(a) = 1", UnsupportedSqlError, "unnest returns rows"),
     ],

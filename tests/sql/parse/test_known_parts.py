@@ -63,9 +63,7 @@ REFUSED: dict[type[exp.Expr], str] = {
     exp.StrPosition: "clamp_position occurrence position",
     exp.Subquery: _CLAUSES,
     exp.Substring: "zero_start",
-    exp.Table: (
-        "catalog changes format hints indexed laterals only ordinality partition pattern pivots rows_from sample system_time when"
-    ),
+    exp.Table: ("catalog changes format hints indexed laterals only partition pattern pivots rows_from sample system_time when"),
     exp.Trim: "collation",
     exp.Union: _OF_A_SET,
     exp.Unnest: "explode_array",

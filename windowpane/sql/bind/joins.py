@@ -15,7 +15,7 @@ from windowpane.sql.expressions.expr import Expr, build, convert
 from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
-from windowpane.sql.windows.series import call_in_from, rows_of
+from windowpane.sql.windows.series import call_in_from, looks_aside, rows_of
 
 _KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -42,10 +42,10 @@ class Joins:
         if (kind == "CROSS" or method == "NATURAL") and (join.args.get("on") is not None or join.args.get("using")):
             word = method or kind
             raise self._text.syntax_error(join, f"a {word} JOIN has no ON or USING. Write JOIN without {word}.")
-        if closer and _looks_aside(join):
+        if closer and looks_aside(join.this):
             right, other = self._alone(join, closer)
             return plan.join(node, right, "inner", (), None, self._query.ids), self._distinct(join, scope, other)
-        call = call_in_from(join.this)
+        call = call_in_from(join.this) if looks_aside(join.this) else None
         if call is not None:
             return self._rows_of(call, node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Lateral):
@@ -157,8 +157,10 @@ class Joins:
     def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the rows of a subquery that names its columns."""
         tree, on = join.this, join.args.get("on")
-        if not isinstance(tree.this, exp.Subquery):
-            raise self._text.unsupported(join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) is.")
+        if not isinstance(tree.this, exp.Subquery) or tree.args.get("ordinality"):
+            raise self._text.unsupported(
+                join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) and LATERAL UNNEST(...) are."
+            )
         if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
             raise self._text.unsupported(join, f"{kind.upper()} JOIN LATERAL with a condition", "JOIN LATERAL ... ON TRUE is.")
         inner = self._query.bind_inner(tree.this, self._tables, scope)
@@ -177,7 +179,7 @@ class Joins:
             instead = f"CROSS JOIN {name}(...) and LEFT JOIN {name}(...) ON TRUE are."
             raise self._text.unsupported(join, f"a join with {name} on a condition", instead)
         binder = ScalarBinder(self._text, scope, name, self._query.now)
-        node, added = rows_of(call, node, binder, self._query.ids, self._text, keeps=kind == "left")
+        node, added = rows_of(join.this, node, binder, self._query.ids, self._text, keeps=kind == "left")
         return node, scope + self._query.aliased(added, join.this.args.get("alias"))
 
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
@@ -249,15 +251,11 @@ def _by_commas(joins: list[exp.Expr]) -> list[list[exp.Expr]]:
 def _may_part(group: list[exp.Expr]) -> bool:
     """Whether the joins behind a comma may be made one after the other with all that is before it, and must be."""
     keeps_right = any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in group[1:])
-    return any(map(_looks_aside, group)) and not keeps_right
+    return any(looks_aside(join.this) for join in group) and not keeps_right
 
 
 def is_comma(join: exp.Expr) -> bool:
     return not any(value for part, value in join.args.items() if part != "this")
-
-
-def _looks_aside(join: exp.Expr) -> bool:
-    return isinstance(join.this, exp.Lateral) or call_in_from(join.this) is not None
 
 
 def _as(column: Column, kind: SqlType) -> Expr:

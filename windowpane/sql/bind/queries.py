@@ -30,7 +30,7 @@ from windowpane.sql.patterns.clause import match_recognize
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.windows.default_frames import ROWS
 from windowpane.sql.windows.gap_fill import gap_fill
-from windowpane.sql.windows.series import OF_PAIRS, one_row, rows_of
+from windowpane.sql.windows.series import OF_PAIRS, call_in_from, one_row, rows_of
 from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
 
 _MOST_ROWS = 2**63 - 1
@@ -165,17 +165,20 @@ class QueryBinder:
         version = tree.args.get("version")
         if version is not None:
             raise self.text.unsupported(version, "FOR SYSTEM_TIME AS OF here", "It stands behind the table of a JOIN.")
+        call = call_in_from(tree)
+        if tree.args.get("ordinality") and call is None:
+            raise self.text.unsupported(tree, "WITH ORDINALITY of this relation", "It numbers the rows of UNNEST and its like.")
         if isinstance(tree, exp.Subquery) and _is_join(tree.this):
             return self._in_parentheses(tree, tables)
         if isinstance(tree, exp.Subquery | exp.Values) or isinstance(tree.this, exp.Values):
             bound = self.bind(tree if isinstance(tree, exp.Values) else tree.this, tables)
             bound = self.ordered(bound, tree) if isinstance(tree, exp.Subquery) else bound
             node, scope = self._as_table(bound, "")
+        elif call is not None:
+            name = "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
+            node, scope = rows_of(tree, one_row(self.ids), ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
             node, scope = self._table_function(tree.this, tables)
-        elif isinstance(tree, exp.Unnest):
-            binder = ScalarBinder(self.text, Scope(), "UNNEST", self.now)
-            node, scope = rows_of(tree, one_row(self.ids), binder, self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node, scope = self._named(tree, tables)
         else:
@@ -276,8 +279,6 @@ class QueryBinder:
 
     def _table_function(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
         name = str(tree.this).lower()
-        if name in SETS or name in OF_PAIRS:
-            return rows_of(tree, one_row(self.ids), ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
         if name == "gap_fill" and tree.expressions:
             node, scope = self._first_argument(tree.expressions[0], tables)
             return gap_fill(tree, node, scope, self.evaluate, self.text, self.ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from windowpane.errors import MistakeError
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.scope import Column, Ids, Scope, Visible
 from windowpane.sql.expressions.aggregates import AGGREGATES
@@ -27,48 +28,52 @@ OF_PAIRS = {"jsonb_each": "jsonb_extract_path", "jsonb_each_text": "jsonb_extrac
 
 
 def call_in_from(relation: exp.Expr) -> exp.Expr | None:
-    """Return the call whose rows a relation has, if it may name columns of the relations before it, ``None`` for any other."""
+    """Return the call whose rows a relation has, ``None`` for any other relation."""
     call = relation if isinstance(relation, exp.Unnest) else relation.this
-    if isinstance(call, exp.Unnest):
-        return call
     is_set = isinstance(call, exp.Anonymous) and str(call.this).lower() in (*SETS, *OF_PAIRS)
-    return call if is_set and (isinstance(relation, exp.Lateral) or call.find(exp.Column)) else None
+    return call if is_set or isinstance(call, exp.Unnest) else None
 
 
-def rows_of(call: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text, *, keeps: bool = False) -> tuple[Node, Scope]:
-    """Return each row of a relation with the rows of a call, and the names of what is added.
+def looks_aside(relation: exp.Expr) -> bool:
+    """Whether a relation may name columns of those before it."""
+    call = call_in_from(relation)
+    return isinstance(relation, exp.Lateral | exp.Unnest) or (call is not None and call.find(exp.Column) is not None)
+
+
+def rows_of(
+    relation: exp.Expr, node: Node, binder: ScalarBinder, ids: Ids, text: Text, *, keeps: bool = False
+) -> tuple[Node, Scope]:
+    """Return each row of a node with the rows of a call in FROM, and the names of what is added.
 
     Args:
-        call: UNNEST, or one of the functions that return sets of rows.
-        node: the relation.
+        relation: UNNEST, or one of the functions that return sets of rows.
+        node: the rows.
         binder: binds the arguments of the call.
         ids: new columns are of these.
         text: the statement.
         keeps: whether a row for which there is none stays, with NULL, as in a LEFT JOIN.
     """
+    call = call_in_from(relation)
+    if call is None:
+        raise MistakeError("a relation of rows is a call")
     name = "unnest" if isinstance(call, exp.Unnest) else str(call.this).lower()
-    names, series = ["key" if name in OF_PAIRS else name], None
-    if isinstance(call, exp.Unnest):
-        listed = _unnested(call, binder, text)
-        ordinality = call.args.get("offset")
-        if ordinality:
-            names.append(name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality")
-    else:
-        listed, series = _listed(call, binder, text)
-    if keeps and len(names) > 1:
-        raise text.unsupported(call, "WITH ORDINALITY in a LEFT JOIN", "CROSS JOIN has it.")
+    listed, series = (_unnested(call, binder, text), None) if name == "unnest" else _listed(call, binder, text)
+    column = ids.column("key" if name in OF_PAIRS else name, element_type(listed))
+    shown, number = [Visible(name, column)], ids.column("ordinality", BIGINT)
+    place = number.expr
     if keeps:
-        kind = listed.type.duckdb
-        listed, series = build(listed.type, f"CASE WHEN len({{0}}) > 0 THEN {{0}} ELSE CAST([NULL] AS {kind}) END", listed), None
-    columns = (ids.column(names[0], element_type(listed)), ids.column(names[-1], BIGINT))
-    node = plan.unnest(node, listed, *columns, series)
-    shown = [Visible(name, column) for column in columns[: len(names)]]
+        place = build(BIGINT, "CASE WHEN len({0}) > 0 THEN {1} END", listed, number.expr)
+        none = f"CAST([NULL] AS {listed.type.duckdb})"
+        listed, series = build(listed.type, f"CASE WHEN len({{0}}) > 0 THEN {{0}} ELSE {none} END", listed), None
+    node, computed = plan.unnest(node, listed, column, number, series), plan.Computed(ids)
     if name in OF_PAIRS:
-        computed = plan.Computed(ids)
-        value = FUNCTIONS[OF_PAIRS[name]]([binder.bind(call.expressions[0]), columns[0].expr])
+        value = FUNCTIONS[OF_PAIRS[name]]([binder.bind(call.expressions[0]), column.expr])
         shown.append(Visible(name, computed.column(value, "value")))
-        node = computed.apply(node)
-    return node, Scope(tuple(shown))
+    ordinality = relation.args.get("ordinality") or call.args.get("offset")
+    if ordinality:
+        named = name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality"
+        shown.append(Visible(name, computed.column(place, named).renamed(named)))
+    return computed.apply(node), Scope(tuple(shown))
 
 
 def _unnested(call: exp.Expr, binder: ScalarBinder, text: Text) -> Expr:
