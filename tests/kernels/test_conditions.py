@@ -83,7 +83,7 @@ def test_a_constant_condition_holds_everywhere_or_nowhere(constant, expected):
     ("condition", "reason"),
     [
         (wp.col("a") + 1, "its type is int64"),
-        (wp.col("s") < wp.col("t"), "where"),
+        (wp.col("s") < wp.col("t"), "the condition .* no kernel"),
         (wp.col("a") * 2**62 > 0, "overflow"),
         (wp.col("a") == 1j, "no constant"),
     ],

@@ -128,12 +128,12 @@ class KeyTypeError(InvalidSpecError, TypeError):
 
 
 class ConditionError(WindowpaneError, ValueError):
-    """The condition of a join that cannot be computed on its rows."""
+    """The condition of a join or a pattern that cannot be computed on rows."""
 
     def __init__(self, condition: object, reason: str) -> None:
         super().__init__(
-            f"where({condition!r}): {reason}. The join computes it on pairs, from operators, constants and columns: whatever "
-            "else it needs, compute with Spark before the join, as a column of its side."
+            f"the condition {condition!r}: {reason}. It is computed from operators, constants and columns: whatever else it "
+            "needs, compute with Spark before, as a column."
         )
 
 

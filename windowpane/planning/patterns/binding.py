@@ -67,24 +67,29 @@ def refuse_no_conditions(spec: PatternSpec, columns: pa.Schema, event_time: pa.D
             found = None if pa.types.is_boolean(kind) else str(kind)
         if found is not None:
             raise InvalidSpecError(f"{name}={condition!r}: a condition is true or false of a row, and this is {found}.")
-        for kinds in _unlike(condition, lambda leaf: pa.nulls(1, _type(leaf, columns, event_time))):
+        for kinds, what in _unlike(condition, lambda leaf: pa.nulls(1, _type(leaf, columns, event_time))):
             raise InvalidSpecError(
-                f"{name}={condition!r}: {' and '.join(map(str, kinds))} are not compared: cast one of them to the type of the "
-                "other, as a column before."
+                f"{name}={condition!r}: {' and '.join(map(str, kinds))} are not {what}: cast one of them, as a column before."
             )
 
 
-def _unlike(condition: Expression, column: Column) -> Iterator[list[pa.DataType]]:
-    """Yield types of operands of a comparison that are of no common type."""
-    if isinstance(condition, Operation) and condition.operator in COMPARISONS:
-        kinds = [kind_of(part, column) for part in condition.parts]
-        if None not in kinds and len(set(kinds)) > 1 and kind_of(condition, column) is None:
-            yield kinds
+def _unlike(condition: Expression, column: Column) -> Iterator[tuple[list[pa.DataType], str]]:
+    """Yield types of operands that an operator has no meaning for, and what they are not."""
+    if isinstance(condition, Operation) and condition.operator in _WORDS:
+        kinds, what = [kind_of(part, column) for part in condition.parts], _WORDS[condition.operator]
+        is_row_by_row = len(set(kinds)) == 1 if what == "compared" else any(map(pa.types.is_duration, filter(None, kinds)))
+        if None not in kinds and not is_row_by_row and kind_of(condition, column) is None:
+            yield kinds, what
     for part in condition.operands:
         yield from _unlike(part, column)
 
 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "div", "mean", "neg"})
+_WORDS = {
+    **dict.fromkeys(COMPARISONS, "compared"),
+    **dict.fromkeys(_ARITHMETIC, "computed with"),
+    **dict.fromkeys(("&", "|", "~"), "true or false"),
+}
 
 
 def measure_types(spec: PatternSpec, columns: pa.Schema, event_time: pa.DataType) -> pa.Schema:
