@@ -154,3 +154,20 @@ def test_a_definition_is_shown_without_secrets() -> None:
         "FORMAT PLAIN ENCODE AVRO (schema.registry.password = '...', schema.registry = 'https://me:...@r:81')"
     )
     assert without_secrets("SELECT a = 'x://y:z@w', password FROM t") == "SELECT a = 'x://y:...@w', password FROM t"
+
+
+@pytest.mark.parametrize(("name", "other"), [("a", "a/0"), ("a/0", "a"), ("pending", "a"), ("outbox", 'a"b'), ("a%2F0", "a/0")])
+def test_each_view_keeps_its_own_state_under_any_names(every_key_is_unique: Watch, name: str, other: str) -> None:
+    first, second, renamed = (f'"{each}"' for each in (name, other.replace('"', '""'), 'z "" %/1'))
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY, g int)")
+        for view in (first, second):
+            session.run(f"CREATE MATERIALIZED VIEW {view} AS SELECT g, count(*) AS n, max(id) AS most FROM t GROUP BY g")
+        session.run("INSERT INTO t VALUES (1, 1), (2, 1), (3, 2); FLUSH")
+        session.run(f"ALTER MATERIALIZED VIEW {first} RENAME TO {renamed}")
+        every_key_is_unique.renamed(name, 'z " %/1')
+        session.run("DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (4, 2); FLUSH")
+        for view in (renamed, second):
+            assert session.query(f"SELECT * FROM {view} ORDER BY g").rows() == [(1, 1, 1), (2, 2, 4)]
+        session.run(f"DROP MATERIALIZED VIEW {renamed}; DELETE FROM t WHERE id = 4; FLUSH")
+        assert session.query(f"SELECT * FROM {second} ORDER BY g").rows() == [(1, 1, 1), (2, 1, 3)]

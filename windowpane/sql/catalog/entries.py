@@ -9,6 +9,7 @@ from windowpane.errors import MistakeError, present
 from windowpane.sql.bind.late_rows import STAMP
 from windowpane.sql.catalog.relations import PlainView, Relation
 from windowpane.sql.dml.conflicts import OVERWRITE, OnConflict
+from windowpane.sql.embedded.storage import as_part
 from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.expressions.types import SqlType, is_float, is_instant
 from windowpane.sql.nodes import Node
@@ -106,7 +107,7 @@ class TableInfo:
     @property
     def pending(self) -> str:
         """The table of changes that wait for the next flush."""
-        return f"windowpane_state.{quoted('pending/' + self.relation.name)}"
+        return f"windowpane_state.{quoted('pending/' + as_part(self.relation.name))}"
 
     @property
     def has_row_id(self) -> bool:

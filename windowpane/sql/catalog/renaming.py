@@ -8,13 +8,14 @@ and every name in the query means what it meant. What a view, table or sink keep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from windowpane.connectors.object_stores import shown
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.storage import Storage, as_part
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.parse.cursor import Cursor
 from windowpane.sql.parse.dialect import TokenType, tokenize
@@ -115,8 +116,7 @@ def _next_name(cursor: Cursor, new: str) -> Edit:
 
 def written(name: str) -> str:
     """Return a name as SQL text: quoted only where it must be."""
-    tokens = tokenize(name)
-    is_plain = name == name.lower() and len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name
+    is_plain = re.fullmatch("[a-z_][a-z0-9_]*", name) and tokenize(name)[0].token_type == TokenType.VAR
     return name if is_plain else quoted(name)
 
 
@@ -148,14 +148,14 @@ def move_stored(storage: Storage, old: str, new: str) -> None:
     storage.waiting.forget()
     for table, column in _NAMED_BY:
         storage.run(f"UPDATE windowpane.{table} SET {column} = ? WHERE {column} = ?", [new, old])
-    length = len(old) + 2
+    old_part, new_part = as_part(old), as_part(new)
     owners = "UPDATE windowpane.blobs SET owner = ? || '/' || substr(owner, ?) WHERE starts_with(owner, ?)"
-    storage.run(owners, [new, length, f"{old}/"])
+    storage.run(owners, [new_part, len(old_part) + 2, f"{old_part}/"])
     for name in _tables(storage, "main"):
         if name == old:
             storage.run(f"ALTER TABLE main.{quoted(old)} RENAME TO {quoted(new)}")
     for name in _tables(storage, "windowpane_state"):
-        moved = _moved(name, old, new)
+        moved = _moved(name, old_part, new_part)
         if moved is not None:
             storage.run(f"ALTER TABLE windowpane_state.{quoted(name)} RENAME TO {quoted(moved)}")
 
@@ -168,9 +168,10 @@ def drop_stored(storage: Storage, view: str) -> None:
 
 
 def drop_state(storage: Storage, view: str) -> None:
-    storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{view}/"])
+    part = as_part(view)
+    storage.run("DELETE FROM windowpane.blobs WHERE starts_with(owner, ?)", [f"{part}/"])
     for name in _tables(storage, "windowpane_state"):
-        if name.startswith(f"{view}/"):
+        if _is_of_view(name, part):
             storage.run(f"DROP TABLE windowpane_state.{quoted(name)}")
 
 
@@ -182,4 +183,9 @@ def _tables(storage: Storage, schema: str) -> list[str]:
 def _moved(table: str, old: str, new: str) -> str | None:
     if table in (f"pending/{old}", f"outbox/{old}"):
         return f"{table.split('/')[0]}/{new}"
-    return f"{new}{table[len(old) :]}" if table.startswith(f"{old}/") else None
+    return f"{new}{table[len(old) :]}" if _is_of_view(table, old) else None
+
+
+def _is_of_view(table: str, view: str) -> bool:
+    """Whether a table is one of a view's operators; ``pending/t`` is not one of a view with the name ``pending``."""
+    return re.match(rf"{re.escape(view)}/\d+/", table) is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windowpane.sql.catalog.relations import Relation
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.storage import Storage, as_part
 from windowpane.sql.expressions.expr import quoted
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
@@ -20,7 +20,7 @@ _NUMBER = "windowpane_batch"
 class Outbox:
     def __init__(self, storage: Storage, name: str, relation: Relation) -> None:
         self._storage, self.relation = storage, relation
-        self._table = f"windowpane_state.{quoted('outbox/' + name)}"
+        self._table = f"windowpane_state.{quoted('outbox/' + as_part(name))}"
 
     def create(self) -> None:
         columns = ", ".join(f"{quoted(column.name)} {column.type.duckdb}" for column in self.relation.columns)

@@ -352,6 +352,16 @@ _PART_BYTES = 64 * 2**20
 """How much of the blobs of a flush is copied at once."""
 
 
+def as_part(name: str) -> str:
+    """Return a name as a part of the names of state, ``view/number/part``: two names are never one, whatever is in them.
+
+    Example:
+        >>> as_part("a/0")
+        'a%2F0'
+    """
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
 def _parts(keys: Sequence[str], blobs: Mapping[str, bytes]) -> Iterator[list[str]]:
     """Yield the keys in parts whose blobs fit into memory twice."""
     part, size = list[str](), 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from windowpane.errors import WindowpaneError
 from windowpane.sql.catalog.relations import Relation
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.storage import Storage, as_part
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.streaming.deltas import WEIGHT, Delta, netted
 
@@ -69,7 +69,7 @@ class StaleViews:
 
 
 def _name(view: str, relation: str) -> str:
-    return f"stale/{view}/{relation}"
+    return f"stale/{as_part(view)}/{as_part(relation)}"
 
 
 def _table(view: str, relation: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from windowpane.sql.embedded.storage import Storage
+from windowpane.sql.embedded.storage import Storage, as_part
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.bad_values import BadValues
 from windowpane.sql.failures.trying import tried
@@ -41,7 +41,7 @@ class Job:
             self._set_up(source)
         number = len(self._operators)
         self._numbers[id(node)] = number
-        self._operators[id(node)] = self._operator(node, f"{self._name}/{number}")
+        self._operators[id(node)] = self._operator(node, self._owner(number))
 
     @property
     def tries(self) -> bool:
@@ -79,7 +79,10 @@ class Job:
 
     def owner(self, node: Node) -> str:
         """Return the name under which the state of a node of the plan is."""
-        return f"{self._name}/{self._numbers[id(node)]}"
+        return self._owner(self._numbers[id(node)])
+
+    def _owner(self, number: int) -> str:
+        return f"{as_part(self._name)}/{number}"
 
     def _size(self, node: Node) -> str:
         owner = self.owner(node)
@@ -93,7 +96,7 @@ class Job:
         """Return what its operators keep, as JSON has it, each with the owner of its state."""
         found = [(number, node) for node in every_node(self.node) if (number := self._numbers.get(id(node))) is not None]
         parts = {number: kept_by(node, self._storage) for number, node in found}
-        return [{**parts[number], "owner": f"{self._name}/{number}"} for number in sorted(parts) if parts[number]]
+        return [{**parts[number], "owner": self._owner(number)} for number in sorted(parts) if parts[number]]
 
     def forget(self) -> None:
         for operator in self._operators.values():
