@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from verify.fuzz.outcome import Outcome, differences_of
+from verify.fuzz.windowed_programs import random_fixed_assigner
 from windowpane.engines.batch.late_rows import DROPPED, WINDOWS_MISSED
 from windowpane.engines.common.tagged import tagged
 from windowpane.engines.join.program import LATE, JoinProgram, JoinSide, passed_name
@@ -32,6 +33,8 @@ from windowpane.windowing.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
+    WindowAssigner,
+    WindowStagger,
 )
 from windowpane.windowing.expressions import SIDES, Constant, Operation, Side, SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, Match, WindowMatch
@@ -55,7 +58,7 @@ Result = tuple[Any, ...]
 def run(seed: int) -> Outcome:
     """Return what became of the program of a seed."""
     drawn = Random(seed)
-    program = random_program(drawn)
+    program = _with_other_windows(Random(f"windows {seed}"), random_program(drawn))
     steps = [*random_steps(drawn, program), _Step(MAX, {"left": [], "right": []})]
     program = _with_other_keys(Random(f"keys {seed}"), program, steps)
     kind = f"{program.how} on update" if program.updates else program.how
@@ -130,6 +133,17 @@ def _with_other_keys(drawn: Random, program: JoinProgram, steps: list[_Step]) ->
         row["x"] = drawn.choice([*values, *none])
     left, right = (replace(of, keys=keys, columns=of.columns.append(pa.field("x", kind))) for of in program.sides.values())
     return replace(program, left=left, right=right)
+
+
+def _with_other_windows(drawn: Random, program: JoinProgram) -> JoinProgram:
+    """Return a program with windows of any length, slide, step and offset, or sessions whose gap each row says."""
+    if not isinstance(program.match, WindowMatch) or drawn.random() < 0.5:
+        return program
+    gap = drawn.randint(1, 6)
+    assigner: WindowAssigner = EventTimeSessionWindows.with_dynamic_gap(lambda row: gap + (row["n"] or 0))
+    while drawn.random() < 0.8 or getattr(assigner, "stagger", WindowStagger.ALIGNED) is not WindowStagger.ALIGNED:
+        assigner = random_fixed_assigner(drawn, "event time")
+    return with_engine(replace(program, match=WindowMatch(assigner)))
 
 
 def _random_match(drawn: Random) -> Match:
@@ -261,7 +275,7 @@ def _differences(program: JoinProgram, steps: list[_Step]) -> Iterator[str]:
 
 def _counts_alike(match: Match) -> bool:
     """Whether a row is held once on every engine, and no longer than it is needed."""
-    return isinstance(match, WindowMatch) and not isinstance(match.assigner, SlidingEventTimeWindows)
+    return isinstance(match, WindowMatch) and isinstance(match.assigner, TumblingEventTimeWindows | EventTimeSessionWindows)
 
 
 def _cut(running: _Run) -> Counter[Result]:
