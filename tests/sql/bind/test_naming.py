@@ -71,6 +71,8 @@ def test_in_a_query_it_is_a_name_like_others(name: str) -> None:
         ('CREATE MATERIALIZED VIEW x AS SELECT 1 AS "A", 2 AS a', "'a' of 'x' differs from 'A' only in case"),
         ('CREATE TABLE "T" (a int)', "'T' differs from 't', which is there, only in case"),
         ('CREATE TABLE "" (a int)', "a name is empty"),
+        ('CREATE VIEW "query of sink x" AS SELECT 1 AS a', "'query of sink x' is windowpane's own"),
+        ('ALTER TABLE t RENAME TO "replacement of t"', "'replacement of t' is windowpane's own"),
         ('CREATE TABLE x ("" int)', "a name is empty"),
     ],
 )

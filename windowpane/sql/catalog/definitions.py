@@ -20,6 +20,7 @@ from windowpane.sql.catalog.entries import (
     ViewInfo,
     query_of_sink,
     read_by,
+    replaced_by,
     sink_of_query,
 )
 from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
@@ -141,6 +142,8 @@ class Definitions:
         if kind is not None and not guarded:
             raise place.error(SqlNameError, f"there is a {kind} {name!r} already. Drop it, or choose another name.")
         check_relation(name, self._catalog.entries, place)
+        if sink_of_query(name) is not None or replaced_by(name) is not None:
+            raise place.error(SqlNameError, f"the name {name!r} is windowpane's own. Choose another.")
         return kind is None
 
     def create_table(self, statement: CreateTable, text: Text) -> Result:
