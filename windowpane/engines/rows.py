@@ -220,7 +220,7 @@ def _not_a_day(value: Value) -> str | None:
 def _misfit_in_list(element: Misfit, values: Value) -> str | None:
     if isinstance(values, str | bytes):
         return f"holds lists, and {values!r} is none"
-    return next(filter(None, map(element, () if values is None else values)), None)
+    return None if values is None or element is _fits else next(filter(None, map(element, values)), None)
 
 
 def _misfit_in_struct(fields: Mapping[str, Misfit], row: Value) -> str | None:
