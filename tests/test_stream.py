@@ -124,6 +124,15 @@ def test_a_column_that_is_not_there_is_refused_where_it_is_said(begun, message):
         begun()
 
 
+@pytest.mark.parametrize(
+    "options", [{"sep": ";"}, {"options": {"sep": ";"}}, {"multiLine": True}, {"latestFirst": True, "mode": "x"}]
+)
+def test_an_option_that_says_how_files_are_read_is_refused(options):
+    nothing: Any = None
+    with pytest.raises(InvalidSpecError, match=f"no option '{list(options)[-1]}'.*delimiter="):
+        wp.read_in_arrow(nothing, "in", "k string", "csv", **options)
+
+
 def test_an_event_time_that_is_no_name_and_a_watermark_that_is_no_duration_are_refused_at_once():
     with pytest.raises(InvalidSpecError, match=r"event_time=.*expected the name of a column, such as event_time='scheduled'"):
         wp.stream(UNREAD, event_time=wp.col("t"))  # type: ignore[arg-type]

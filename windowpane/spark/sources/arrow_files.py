@@ -40,6 +40,32 @@ class CsvFormat:
     null: str = ""  # the text of NULL, quoted or not, as for Spark's reader
 
 
+_OPTIONS = frozenset(
+    [
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+        "maxfileage",
+        "maxcachedfiles",
+        "discardcachedinputratio",
+        "latestfirst",
+        "filenameonly",
+        "cleansource",
+        "sourcearchivedir",
+        "pathglobfilter",
+        "recursivefilelookup",
+        "modifiedbefore",
+        "modifiedafter",
+        "ignoremissingfiles",
+        "ignoredpathsegmentregex",
+        "basepath",
+    ]
+)
+"""Those of Spark's file source that say which files there are; those with a dot are settings of Hadoop's.
+
+All others say how a file is read. Spark would pass over them without a word, since Arrow reads.
+"""
+
+
 def arrow_files(
     spark: SparkSession,
     path: str,
@@ -59,6 +85,12 @@ def arrow_files(
     if format not in _READERS:
         known = ", ".join(map(repr, _READERS))
         raise InvalidSpecError(f"format={format!r}: Arrow reads {known}; leave others to Spark's readers.")
+    if unknown := [name for name in options if name.lower() not in _OPTIONS and "." not in name and not is_remote(path)]:
+        raise InvalidSpecError(
+            f"read_in_arrow has no option {unknown[0]!r}: it takes those by which Spark finds files, such as maxFilesPerTrigger. "
+            "How CSV is written is said by header=, delimiter= and null=. Where more has to be said let Spark read: "
+            f"spark.readStream.schema(...).option({unknown[0]!r}, ...).{format}(...)."
+        )
     columns = declared_schema(spark, schema, "read_in_arrow")
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     given = {name.lower(): str(value) for name, value in options.items()}
