@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import windowpane as wp
 from tests.spark.helpers import run
-from windowpane.errors import MalformedRowError
+from windowpane.errors import MalformedRowError, UnreadableFileError
 from windowpane.malformed import MalformedRow
 from windowpane.spark.sources.arrow_files import CsvFormat, FileReader
 from windowpane.spark.sources.arrow_rows import Reading
@@ -29,6 +30,27 @@ def read(
     reader = FileReader(format, schema, CsvFormat(header=True), "UTC", "in", reading)
     file = pa.record_batch([pa.array(["f"]), pa.array([text.encode()], pa.binary())], names=["path", "content"])
     return pa.concat_tables(reader(iter([file]))).to_pylist(), reading.met
+
+
+@pytest.mark.parametrize("row", ["2,b", "x,b"])
+def test_columns_of_csv_are_found_whatever_their_case(row: str) -> None:
+    assert read("csv", f"V,K\n1,a\n{row}\n")[0] == [{"k": "a", "v": 1}, {"k": "b", "v": 2 if row == "2,b" else None}]
+
+
+@pytest.mark.parametrize("any_case", [True, False])
+def test_columns_of_parquet_are_found_as_the_session_compares_names(any_case: bool) -> None:
+    stored = pa.BufferOutputStream()
+    pq.write_table(pa.table({"V": [1], "k": ["a"]}), stored)
+    reader = FileReader("parquet", KV, CsvFormat(), "UTC", any_case=any_case)
+    expected = {"k": "a", "v": 1 if any_case else None}
+    assert reader.table("in", stored.getvalue()).to_pylist() == [expected]
+
+
+def test_two_columns_that_differ_by_case_alone_are_refused_where_either_may_be_meant() -> None:
+    with pytest.raises(UnreadableFileError, match=r"\['Kk', 'kK'\] differ in case only"):
+        FileReader("csv", pa.schema([("kk", pa.int64())]), CsvFormat(header=True), "UTC").table(
+            "in", pa.py_buffer(b"Kk,kK\n1,2\n")
+        )
 
 
 def test_what_is_no_row_is_left_out_and_what_does_not_fit_is_null() -> None:

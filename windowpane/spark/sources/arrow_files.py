@@ -5,8 +5,9 @@ One file is one row of Spark's, so it is read by one task, whole. Those of objec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from windowpane.errors import InvalidSpecError, MalformedRowError, PatternNameEr
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import POLICIES, MalformedRow, csv_cells, json_cells, json_documents, shortened
 from windowpane.planning.sinks import SparkOptions
+from windowpane.spark.session.column_names import folding
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.file_names import START_AGAIN, has_one_file_a_batch, is_pattern, odd_name
 from windowpane.spark.sources.parquet_reader import local_path
@@ -93,11 +95,12 @@ def arrow_files(
         )
     columns = declared_schema(spark, schema, "read_in_arrow")
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    any_case = folding(spark) is not str
     given = {name.lower(): str(value) for name, value in options.items()}
     reading = None if format == "parquet" else Reading(malformed)
     if is_remote(path):
         files = RemoteFiles.of(path, given)
-        of_file = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, shown(path), reading)
+        of_file = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, shown(path), reading, any_case=any_case)
         origin = files.origin(spark, streaming=streaming)
         return ArrowRows(origin, RemoteReader(files.location, of_file.table), columns, reading=reading)
     builder = spark.readStream if streaming else spark.read
@@ -105,7 +108,7 @@ def arrow_files(
     takes_any_name = not streaming or has_one_file_a_batch(given)
     if not takes_any_name and odd_name(local_path(path), given) is not None:
         contents, takes_any_name = contents.repartition("path"), True
-    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, takes_any_name)
+    reader = FileReader(format, arrow_schema(columns, "read_in_arrow"), csv, zone, path, reading, takes_any_name, any_case)
     return ArrowRows(contents, reader, columns, reading=reading)
 
 
@@ -119,6 +122,7 @@ class FileReader:
     reading: Reading | None = None  # what becomes of malformed rows, and those that were met; ``None`` where one is an error
     # whether no name doubles others: all contents of one path come to one task, or files come one by one
     takes_any_name: bool = True
+    any_case: bool = True  # whether columns of CSV and Parquet are found whatever the case of their names
 
     @property
     def cells(self) -> TypedCells:
@@ -147,7 +151,9 @@ class FileReader:
     def _by_rows(self, path: str, content: bytes, reading: Reading) -> pa.Table:
         names = self.schema.names
         if self.format == "csv":
-            cells = csv_cells(content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null, any_case=False)
+            cells = csv_cells(
+                content, names, self.csv.delimiter, heading=self.csv.header, null=self.csv.null, any_case=self.any_case
+            )
         else:
             cells = json_cells(json_documents(content), names, self.cells.nested, of_spark=True)
         found = [MalformedRow(self.source, f"{path}, {each.position}", None, each.value, each.reason) for each in cells.misread]
@@ -175,28 +181,45 @@ class FileReader:
         from pyarrow.parquet import ParquetFile  # a tenth of a second, which a worker that reads text need not wait
 
         file = ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
-        table = file.read([name for name in self.schema.names if name in file.schema_arrow.names])
+        stored = self._stored(file.schema_arrow.names)
+        table = file.read(list(stored.values()))
         utc = {
             column.path for column in map(file.schema.column, range(len(file.schema.names))) if column.physical_type == "INT96"
         }
         fields = [field.with_type(_UTC) if field.name in utc else field for field in table.schema]
-        return table.cast(pa.schema(fields))
+        return table.cast(pa.schema(fields)).select(list(stored.values())).rename_columns(list(stored))
+
+    def _stored(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the names that a file has for the columns, as far as it has them."""
+        found = {name: name for name in self.schema.names if name in names}
+        for name in self.schema.names if self.any_case else ():
+            alike = [each for each in names if each.lower() == name.lower()]
+            if name not in found and len(alike) > 1:
+                raise ValueError(f"the columns {alike} differ in case only, and none is {name!r}")
+            if alike:
+                found.setdefault(name, alike[0])
+        return found
 
     def delimited(self, content: pa.Buffer) -> pa.Table:
         names = None if self.csv.header else self.schema.names
-        return pa.csv.read_csv(
+        parsing = pa.csv.ParseOptions(delimiter=self.csv.delimiter)
+        heading = BufferedReader(pa.BufferReader(content)).readline() if self.csv.header else b""
+        stored = self._stored(pa.csv.read_csv(BytesIO(heading), parse_options=parsing).column_names if heading.strip() else [])
+        called = {name: stored.get(name, name) for name in self.schema.names}
+        table = pa.csv.read_csv(
             pa.BufferReader(content),
             read_options=pa.csv.ReadOptions(column_names=names, block_size=8 << 20),
-            parse_options=pa.csv.ParseOptions(delimiter=self.csv.delimiter),
+            parse_options=parsing,
             convert_options=pa.csv.ConvertOptions(
-                include_columns=self.schema.names,
+                include_columns=list(called.values()),
                 include_missing_columns=True,
-                column_types={field.name: as_text(field.type) for field in self.schema},
+                column_types={called[field.name]: as_text(field.type) for field in self.schema},
                 null_values=[self.csv.null],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
             ),
         )
+        return table.rename_columns(self.schema.names)
 
     def lines(self, content: pa.Buffer) -> pa.Table:
         return self.cells.json_lines(content)
