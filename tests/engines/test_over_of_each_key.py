@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,8 @@ from windowpane.planning.description.programs import of_over, read_back
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.planning.over import OverPlan, WindowedCall
 from windowpane.state.memory import MemoryBlobStore
+from windowpane.windowing.frames import CURRENT_ROW, Frame, following
+from windowpane.windowing.intervals import Interval
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 from windowpane.windowing.times import MIN
 
@@ -28,7 +31,7 @@ PROGRAM = with_engine(
         SPEC, COLUMNS, pa.schema([("before", pa.int64())]), Emit.CLOSE, "at", append_only=True, has_late_output=True, key_delay=5
     )
 )
-Row = tuple[str | None, int, int]
+Row = tuple[Any, int, int]
 
 
 class Bucket:
@@ -39,7 +42,7 @@ class Bucket:
         store = MemoryBlobStore()
         store.restore(self.saved)
         keys, ids, times = (list(column) for column in zip(*rows, strict=True))
-        table = pa.table([keys, ids, pa.array(times, COLUMNS.field("at").type)], schema=COLUMNS)
+        table = pa.table([keys, ids, pa.array(times, COLUMNS.field("at").type)], schema=self.program.columns)
         for name, values in ((TIME, times), (PARTITION, [0] * len(rows)), (POSITION, range(len(rows)))):
             table = table.append_column(name, pa.array(values, pa.int64()))
         output = make_engine(self.program).run(store, [table], Clock(MIN, 0))
@@ -65,6 +68,27 @@ def test_late_rows_are_late_under_the_watermark_of_the_batches_before_and_latene
     bucket = Bucket(replace(PROGRAM, allowed_lateness=4))
     bucket.run([("a", 1, 10), (None, 2, 100)])  # that of a is 4, less the lateness 0
     assert bucket.run([("a", 3, 0), ("a", 4, 1), ("a", 5, 30)]) == {1: [("a", 3)], 0: [("a", 4, None), ("a", 1, 4)]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spellings"),
+    [
+        (pa.float64(), [math.nan, math.nan, -math.nan]),
+        (pa.list_(pa.float64()), [[0.0], [-0.0], [0.0]]),
+        (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", None)], [("b", None), ("a", 1)], [("a", 1), ("b", None)]]),
+    ],
+)
+def test_equal_values_are_one_partition_however_they_are_written(kind: pa.DataType, spellings: list[Any]) -> None:
+    columns = COLUMNS.set(0, pa.field("k", kind))
+    until_next = OverCall("count", (), Frame.range_(CURRENT_ROW, following(Interval(micros=3))))
+    spec = OverSpec(("k",), ORDER, ("id",), (OverCall("lag", ("id",)), until_next))
+    outputs = pa.schema([("before", pa.int64()), ("until", pa.int64())])
+    bucket = Bucket(with_engine(replace(PROGRAM, spec=spec, columns=columns, outputs=outputs)))
+    one, other, again = spellings
+    bucket.run([(one, 1, 0), (other, 2, 1)])
+    found = [(id, before) for _, id, before in bucket.run([(again, 3, 2), (one, 4, 20)])[0]]
+    # The watermark is 20 - 5 - 1: rows up to it are final, and so are their frames, three microseconds ahead.
+    assert found == [(1, None), (2, 1), (3, 2)]
 
 
 def test_only_the_reference_keeps_the_watermarks_and_a_description_reads_back() -> None:

@@ -54,6 +54,15 @@ def inserts(*rows: tuple[Any, ...]) -> Iterable[tuple[Any, ...]]:
     return [(INSERT, *cells) for cells in rows]
 
 
+def test_equal_maps_are_one_partition() -> None:
+    """A map has no order: whichever entry was written first, it is the same one."""
+    columns = COLUMNS.set(0, pa.field("part", pa.map_(pa.string(), pa.int64())))
+    operator = OverOnUpdate(Window().spec, columns, pa.schema([("c0", pa.float64())]), KeyedState(MemoryEntries()), print)
+    one, other = [("a", 1), ("b", 2)], [("b", 2), ("a", 1)]
+    emitted = operator.process([(INSERT, row(one, 1, 1, 5.0)), (INSERT, row(other, 2, 2, 6.0))])
+    assert [change.after["c0"] for change in emitted if change.after] == [None, 5.0]
+
+
 def test_a_zero_that_gets_a_sign_is_a_change() -> None:
     window = Window()
     window.process(*inserts(("p", 1, 1, 0.0), ("p", 2, 2, 5.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -155,6 +155,21 @@ def test_refused_against_the_input() -> None:
         output_schema(spec(OverCall("lag", ("x",))), COLUMNS, ["x"])
     with pytest.raises(InvalidSpecError, match="has no order"):
         output_schema(spec(OverCall("lag", ("x",)), order=(OrderColumn("m", nulls_first=True),)), COLUMNS, ["l"])
+
+
+@pytest.mark.parametrize(
+    ("column", "default", "reason"),
+    [
+        ("x", 1.5, "1.5 has a fraction"),
+        ("x", 2**31, "too large"),
+        ("sym", 0, "no such value"),
+        ("ts", "now", "has no such value"),
+    ],
+)
+def test_a_default_is_a_value_of_the_column(column: str, default: Hashable, reason: str) -> None:
+    with pytest.raises(InvalidSpecError, match=reason):
+        output_schema(spec(OverCall("lag", (column,), default=default)), COLUMNS, ["before"])
+    assert output_schema(spec(OverCall("lag", ("x",), default=2.0)), COLUMNS, ["before"]).types == [pa.int32()]
 
 
 def test_prints_and_pickles() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from decimal import Decimal
-from functools import partial
 
-import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import python_values as columns
+from windowpane.arrays.misfits import misfit_of, reason_of
 from windowpane.arrays.values import Row, Value
 from windowpane.errors import MissingEventTimeError, OutputSchemaError, UnrepresentableValueError
 from windowpane.hidden_columns import TIME
@@ -159,10 +156,10 @@ _WHOLE = frozenset({int, bool, type(None)})
 
 def _column(output: str, field: pa.Field, named: Sequence[Row], emitted: Sequence[Value]) -> pa.Array:
     values = [row.get(field.name) for row in named]
-    misfit = None if _WHOLE.issuperset(map(type, values)) else _misfit(field.type)
+    misfit = None if _WHOLE.issuperset(map(type, values)) else misfit_of(field.type)
     if misfit is not None:
         for value, row in zip(values, emitted, strict=True):
-            if reason := _reason(misfit, value):
+            if reason := reason_of(misfit, value):
                 raise OutputSchemaError(output, f"column {field.name!r} is {field.type}, which {reason}", *row)
     try:
         return pa.array(values, field.type)
@@ -174,64 +171,3 @@ def _column(output: str, field: pa.Field, named: Sequence[Row], emitted: Sequenc
                 reason = f"column {field.name!r} is {field.type} and cannot hold {value!r} ({cause})"
                 raise OutputSchemaError(output, reason, *row) from error
         raise
-
-
-Misfit = Callable[[Value], str | None]
-
-
-def _reason(misfit: Misfit, value: Value) -> str | None:
-    try:
-        return misfit(value)
-    except (TypeError, ValueError):
-        return None  # of another shape, which Arrow refuses
-
-
-def _misfit(kind: pa.DataType) -> Misfit | None:
-    """Return what says why a value is not one of a type though Arrow makes it one, ``None`` where there is no such value."""
-    if pa.types.is_date(kind):
-        return _not_a_day
-    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return _cut_off
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return partial(_misfit_in_list, _misfit(kind.value_type) or _fits)
-    if pa.types.is_struct(kind):
-        return partial(_misfit_in_struct, {field.name: _misfit(field.type) or _fits for field in kind})
-    if pa.types.is_map(kind):
-        return partial(_misfit_in_map, *(_misfit(each) or _fits for each in (kind.key_type, kind.item_type)))
-    return None
-
-
-def _fits(value: Value) -> None:
-    """Find nothing."""
-
-
-def _cut_off(value: Value) -> str | None:
-    if isinstance(value, float | Decimal | np.floating) and value % 1 != 0:
-        return f"holds whole numbers, and {value!r} has a fraction"
-    return None
-
-
-def _not_a_day(value: Value) -> str | None:
-    if isinstance(value, dt.datetime) and value.time() != dt.time():
-        return f"holds dates, and {value!r} has a time of day"
-    return _cut_off(value)
-
-
-def _misfit_in_list(element: Misfit, values: Value) -> str | None:
-    if isinstance(values, str | bytes):
-        return f"holds lists, and {values!r} is none"
-    return None if values is None or element is _fits else next(filter(None, map(element, values)), None)
-
-
-def _misfit_in_struct(fields: Mapping[str, Misfit], row: Value) -> str | None:
-    for name, value in dict(row or {}).items():
-        if name not in fields:
-            return f"has no field {name!r}"
-        if reason := fields[name](value):
-            return reason
-    return None
-
-
-def _misfit_in_map(key: Misfit, item: Misfit, entries: Value) -> str | None:
-    pairs = entries.items() if isinstance(entries, Mapping) else entries or ()
-    return next(filter(None, (key(k) or item(v) for k, v in pairs)), None)

@@ -94,6 +94,8 @@ def test_what_cannot_work_is_refused(spark: Any) -> None:
         counts.fill_gaps("zero", until="forever")
     with pytest.raises(InvalidSpecError, match="n='none': the column is int64"):
         counts.fill_gaps({"n": "none"}, until="5 windows")
+    with pytest.raises(InvalidSpecError, match=r"n=0\.5: the column is int64, which holds whole numbers"):
+        counts.fill_gaps({"n": 0.5}, until="5 windows")
     with pytest.raises(UnknownColumnError, match="window_start"):
         counts.fill_gaps({"window_start": None}, until="5 windows")
     sessions = wp.stream(rows, event_time="t").key_by("k").window(wp.EventTimeSessionWindows.with_gap("1 minute"))

@@ -29,6 +29,7 @@ from windowpane.errors import MissingOrderError, present
 from windowpane.hidden_columns import FIRING_WATERMARK, PARTITION, POSITION, TIME
 from windowpane.operators.over.on_close import OverOnClose, SortBuffer
 from windowpane.operators.over.on_update import OverOnUpdate
+from windowpane.operators.over.row_forms import RowForms
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import encode_key
@@ -148,11 +149,9 @@ class _CloseBatch(_Batch):
         super().__init__(engine, store)
         program = self.program
         order = RowOrder(program.spec, program.columns)
-        self._buffer = SortBuffer(self.pages[1], self._identity, order.position, self.report)
+        identity = RowForms(program.columns, program.spec.output_key)
+        self._buffer = SortBuffer(self.pages[1], identity.spelled, order.position, self.report)
         self._operator = OverOnClose(program.spec, program.columns, program.outputs, self.state)
-
-    def _identity(self, row: Row) -> tuple[Value, ...]:
-        return tuple(row[name] for name in self.program.spec.output_key)
 
     def take(self, entries: Iterable[Entry]) -> None:
         for word, row in entries:
@@ -181,35 +180,35 @@ class _CloseByPartition(_CloseBatch):
 
     def __init__(self, engine: OverReferenceEngine, store: BlobStore) -> None:
         super().__init__(engine, store)
-        self._buffer.place = lambda row: encode_key(self._partition(row))
-        self._latest: dict[tuple[Value, ...], int] = {}
+        self._partition = RowForms(self.program.columns, self.program.spec.partition_by)
+        self._buffer.place = lambda row: encode_key(self._partition.spelled(row))
+        self._latest: dict[bytes, tuple[tuple[Value, ...], int]] = {}
 
     def work(self, tables: list[pa.Table]) -> None:
         super().work(tables)
-        for partition, latest in self._latest.items():
+        for place, (partition, latest) in self._latest.items():
             delay = present(self.program.key_delay, "each partition has a watermark")
             watermark = max(self._clock(partition), add_clamped(latest, -delay - 1))
             self.state.put(None, _CLOCK, watermark)
             closed = present(self.program.horizon(watermark), "mode close has a horizon")
-            released = [row for _, row in self._buffer.release(closed, encode_key(partition))]
+            released = [row for _, row in self._buffer.release(closed, place)]
             self.emit_entries((INSERT, row) for row in self._operator.process(released, closed, partition))
 
     def take(self, entries: Iterable[Entry]) -> None:
         for word, row in entries:
             super().take([(word, row)])
-            partition = self._partition(row)
-            self._latest[partition] = max(self._latest.get(partition, MIN), row[TIME])
+            partition = self._partition.spelled(row)
+            place = encode_key(partition)
+            _, latest = self._latest.get(place, (partition, MIN))
+            self._latest[place] = partition, max(latest, row[TIME])
 
     def _under(self, row: Row) -> int:
-        return self._clock(self._partition(row))
+        return self._clock(self._partition.spelled(row))
 
     def _clock(self, partition: tuple[Value, ...]) -> int:
         self.state.set_current_key(partition)
         found: int | None = self.state.get(None, _CLOCK)
         return MIN if found is None else found
-
-    def _partition(self, row: Row) -> tuple[Value, ...]:
-        return tuple(row[name] for name in self.program.spec.partition_by)
 
     def on_watermark(self, before: int) -> None:
         """There is none of all partitions."""

@@ -28,6 +28,7 @@ from windowpane.errors import InconsistentChangeError, MissingOrderError
 from windowpane.operators.over.complete_frames import Closing
 from windowpane.operators.over.consolidation import Report
 from windowpane.operators.over.functions import evaluator
+from windowpane.operators.over.row_forms import RowForms
 from windowpane.operators.over.row_order import RowOrder
 from windowpane.operators.over.sorted_partition import SortedPartition
 from windowpane.state.codec import encode_int64, encode_key
@@ -52,6 +53,7 @@ class OverOnClose:
         check_closes(spec)
         self._spec = spec
         self._order = RowOrder(spec, columns)
+        self._partition = RowForms(columns, spec.partition_by)
         self._closings = [Closing(call, self._order) for call in spec.calls]
         named = list(zip(outputs.names, spec.calls, strict=True))
         self._calls = [(name, evaluator(call, columns)) for name, call in named if not call.is_numbering]
@@ -68,20 +70,17 @@ class OverOnClose:
         for row in rows:
             if row[self._spec.order_names[0]] is None:
                 raise MissingOrderError(self._spec.order_names[0], row)
-            arrived.setdefault(encode_key(self._partition(row)), []).append(row)
+            arrived.setdefault(encode_key(self._partition.spelled(row)), []).append(row)
         emitted = []
         for new in arrived.values():
-            emitted += self._advance(self._partition(new[0]), new, closed)
+            emitted += self._advance(self._partition.spelled(new[0]), new, closed)
         for partition in self.waiting() if closed > MIN else ():
-            if only is None or partition == only:
+            if only is None or encode_key(partition) == encode_key(only):
                 emitted += self._advance(partition, [], closed)
         return emitted
 
     def waiting(self) -> list[Value]:
         return [partition for partition, _, name in self._state.slots() if name == _WAITS]
-
-    def _partition(self, row: Row) -> tuple[Value, ...]:
-        return tuple(row[name] for name in self._spec.partition_by)
 
     def _load(self, partition: object) -> Tail:
         self._state.set_current_key(partition)

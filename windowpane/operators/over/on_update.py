@@ -54,6 +54,7 @@ class OverOnUpdate:
         self._all = RowForms(pa.schema([*columns, *outputs]))
         self._outputs = {name: RowForms(outputs, (name,)) for name in outputs.names}
         self._key = RowForms(columns, spec.key)
+        self._partition = RowForms(columns, spec.partition_by)
         self._state = state
         self._report = report
 
@@ -71,7 +72,7 @@ class OverOnUpdate:
         return [emitted for partition in sorted(deltas) for emitted in self._apply(partition, deltas[partition])]
 
     def _delta(self, deltas: dict[bytes, _Delta], row: Row) -> _Delta:
-        partition = tuple(row[name] for name in self._spec.partition_by)
+        partition = self._partition.spelled(row)
         return deltas.setdefault(encode_key(partition), _Delta(partition))
 
     def _apply(self, partition: bytes, delta: _Delta) -> list[Change]:

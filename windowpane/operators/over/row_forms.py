@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 
 import pyarrow as pa
 
-from windowpane.arrays.values import Row
+from windowpane.arrays.values import Row, Value
 from windowpane.windowing.aggregates.canonical import Form, form_of, written_form_of
 
 
@@ -22,6 +22,10 @@ class RowForms:
     def frozen(self, row: Row) -> Hashable:
         """Return what equal rows have in common and unequal rows have not."""
         return _frozen(row, self._forms)
+
+    def spelled(self, row: Row) -> tuple[Value, ...]:
+        """Return the values; those of equal rows are spelled alike: one NaN, one zero, the entries of a map in one order."""
+        return tuple(None if row[name] is None else form.thaw(form.freeze(row[name])) for name, form in self._forms)
 
     def same(self, a: Row, b: Row) -> bool:
         """Return whether two rows are equal and their zeros have the same signs."""

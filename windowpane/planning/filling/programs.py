@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from windowpane.arrays.misfits import why_not
 from windowpane.arrays.values import Value
 from windowpane.engines.filling.program import FillingProgram
 from windowpane.engines.program import Program, Upstream
@@ -80,10 +81,9 @@ def compile_filling(program: Program, plan: FillingPlan, spelled: Mapping[str, V
 
 
 def _constant(name: str, value: object, kind: pa.DataType) -> object:
-    try:
-        return pa.scalar(value, kind).as_py()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidSpecError(f"fill_gaps {name}={value!r}: the column is {kind}, which has no such value ({error}).") from error
+    if (reason := why_not(value, kind)) is not None:
+        raise InvalidSpecError(f"fill_gaps {name}={value!r}: the column is {kind}, which {reason}.")
+    return pa.scalar(value, kind).as_py()
 
 
 def _of_no_rows(program: Program) -> dict[str, Value]:

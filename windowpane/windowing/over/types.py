@@ -15,6 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from windowpane.arrays.misfits import why_not
 from windowpane.arrays.values import Value
 from windowpane.errors import InvalidFrameError, InvalidIntervalError, InvalidSpecError, UnknownColumnError
 from windowpane.windowing.aggregates.canonical import is_orderable
@@ -56,6 +57,10 @@ def output_schema(spec: OverSpec, columns: pa.Schema, names: Sequence[str]) -> p
     for call in spec.calls:
         if call.filter is not None and not pa.types.is_boolean(columns.field(call.filter).type):
             raise InvalidSpecError(f"{call}: the filter {call.filter!r} is {columns.field(call.filter).type}, not boolean.")
+        if call.default is not None:
+            kind = columns.field(call.arguments[0]).type
+            if (reason := why_not(call.default, kind)) is not None:
+                raise InvalidSpecError(f"{call}: the default is a value of the column, which is {kind} and {reason}.")
         frame = call.frame
         if frame is not None and frame.has_range_offset:
             for offset in (frame.start.offset, frame.end.offset, frame.gap):
