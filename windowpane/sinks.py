@@ -372,14 +372,15 @@ class RedisHashes(Selectable):
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; its number does not matter."""
-        from windowpane.stores.redis import SCHEMA, HashWriter  # it brings the store, and every worker imports this module
+        from windowpane.spark.stages.project import mapped_in_arrow  # both bring much, and every worker imports this module
+        from windowpane.stores.redis import SCHEMA, HashWriter
 
         *key, version = _spelled(df, [*self._names, self.version])
         for role, name in [*(("key", name) for name in key), ("version", version)]:
             if name not in df.columns:
                 raise UnknownColumnError(name, f"{role} of RedisHashes", df.columns)
         write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
-        df.mapInArrow(write.__call__, SCHEMA).write.format("noop").mode("append").save()
+        mapped_in_arrow(df, write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
     def for_query(self, read: Callable[[DataFrame], str]) -> RedisHashes:
         """Return the same for one query."""

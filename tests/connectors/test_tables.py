@@ -151,7 +151,7 @@ def test_results_are_in_tables_once_over_a_restart(spark: Any, tmp_path: Path) -
         .key_by("k")
         .window(TumblingEventTimeWindows.of("10 seconds"))
         .side_output_late_data("late")
-        .aggregate(v=wp.sum("v"))
+        .aggregate(**{"sum.v": wp.sum("v")})
     )
     merged, late = delta.Table(str(tmp_path / "merged")), iceberg.Table("db.late", catalog_in(tmp_path))
     sinks: dict[str, Any] = {
@@ -165,5 +165,5 @@ def test_results_are_in_tables_once_over_a_restart(spark: Any, tmp_path: Path) -
     commits = sorted((tmp_path / "ck" / "commits").iterdir(), key=lambda path: path.name)
     commits[-1].unlink()
     counts.start(**sinks, checkpoint=str(tmp_path / "ck"), trigger={"availableNow": True}).awaitTermination()
-    assert [(row["k"], row["v"]) for row in read(merged)] == [("a", 1), ("b", 7)]
+    assert [(row["k"], row["sum.v"]) for row in read(merged)] == [("a", 1), ("b", 7)]
     assert [(row["k"], row["v"]) for row in read(late)] == [("b", 9)]

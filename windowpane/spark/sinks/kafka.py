@@ -13,6 +13,7 @@ from windowpane.connectors.kafka_writing import WRITTEN, BucketWriter, MessageFo
 from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
+from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.state.pairs import Pair
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class KafkaSink(Selectable):
             if name not in df.columns:
                 raise UnknownColumnError(name, "key of sinks.kafka", df.columns)
         writer = BucketWriter(self.connection, self.topic, replace(self.format, key=key), batch, query, _bucket)
-        df.mapInArrow(writer.__call__, WRITTEN).write.format("noop").mode("append").save()
+        mapped_in_arrow(df, writer.__call__, WRITTEN).write.format("noop").mode("append").save()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from windowpane.connectors.tables import plain_type
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import Files
 from windowpane.spark.sinks.paired import FolderWriter
+from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import NONE
 
@@ -73,7 +74,7 @@ class RemoteFilesWriter(FolderWriter):
         columns = arrow_schema(dataframe.schema, str(self.location))
         columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in columns])
         writer = PartWriter(self.location, folder, self.sink.format, columns)
-        if not dataframe.mapInArrow(writer.__call__, "name string").collect():
+        if not mapped_in_arrow(dataframe, writer.__call__, "name string").collect():
             writer.file(columns.empty_table(), 0)
 
     def takes_empty(self, dataframe: DataFrame, number: int) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
+from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.stores import Batch, PostgresStore
 
@@ -30,7 +31,7 @@ def bring(df: DataFrame, url: str, batch: Batch) -> None:
             return
         batch = replace(batch, changes=arrow_schema(df.schema, f"table {batch.table!r}").empty_table())
         staging = store.begin_staging(batch)
-        df.mapInArrow(ToStaging(url, staging, batch.table, batch.key).__call__, "rows long").collect()
+        mapped_in_arrow(df, ToStaging(url, staging, batch.table, batch.key).__call__, "rows long").collect()
         store.apply(batch, staging)
     finally:
         store.close()

@@ -13,6 +13,7 @@ from windowpane.connectors.tables import plain_type, refuse_nested
 from windowpane.errors import InvalidSpecError, UnknownColumnError, present
 from windowpane.planning.sinks import Selectable
 from windowpane.spark.session.column_names import column_named
+from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import Pair
 from windowpane.windowing.outputs import CHANGE_TYPE
@@ -79,7 +80,7 @@ class TableSink(Selectable):
             columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
             by = tuple(there.metadata().partition_columns)
             writer = delta.FileWriter(table.uri, table.storage, columns, by, f"part-{number}")
-            files = df.mapInArrow(writer.__call__, delta.WRITTEN).collect()
+            files = mapped_in_arrow(df, writer.__call__, delta.WRITTEN).collect()
             table.append(there, [each.asDict() for each in files], query, number)
         if self.compact_every is not None and number % self.compact_every == self.compact_every - 1:
             table.compact(present(table.opened(), "it was prepared"))
@@ -94,13 +95,13 @@ class TableSink(Selectable):
             return
         columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
         writer = iceberg.FileWriter(table, columns, f"part-{number}")
-        files = df.mapInArrow(writer.__call__, iceberg.WRITTEN).collect()
+        files = mapped_in_arrow(df, writer.__call__, iceberg.WRITTEN).collect()
         table.append([each.path for each in files], query, number)
 
     def _merged(self, df: DataFrame, key: tuple[str, ...], query: str, number: int) -> bool:
         """Merge a batch in one task; return whether there was one to run."""
         merge = Merge(self.table, key, query, number)
-        return bool(df.coalesce(1).mapInArrow(merge.__call__, "rows long").collect())
+        return bool(mapped_in_arrow(df.coalesce(1), merge.__call__, "rows long").collect())
 
     def _query(self, dataframe: DataFrame) -> str:
         return "" if self.read_query is None else self.read_query(dataframe)
