@@ -51,6 +51,7 @@ def _errors(session: Session) -> list[list[str | None]]:
         ("SELECT l.id AS v FROM raw l JOIN raw r ON l.id = r.id AND l.x::int + r.x::int > 0", [["2"]]),
         ("SELECT l.id AS v FROM raw l LEFT JOIN raw r ON l.id = r.id AND r.x::int > 0 WHERE r.id IS NULL", [["1"], ["3"]]),
         ("SELECT x::int AS v FROM raw UNION ALL SELECT id FROM raw WHERE id = 1", [["1"], ["4"], [None], [None]]),
+        ("SELECT jsonb_agg(x::int ORDER BY id)::text AS v FROM raw", [["[null, 4, null]"]]),
     ],
 )
 def test_an_expression_that_fails_is_null_by_itself(session: Session, query: str, rows: list[list[str | None]]) -> None:

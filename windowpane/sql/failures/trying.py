@@ -86,7 +86,8 @@ class _Walk:
 
     def tried(self, expr: Expr) -> Expr:
         if not expr.columns:
-            return expr if expr.free or not _fails(expr) else self._attempted(expr, expr)
+            is_value = not expr.free and expr.operator != "LAMBDA"
+            return self._attempted(expr, expr) if is_value and _fails(expr) else expr
         if not expr.parts:
             return expr
         if expr.operator == "CASE":
