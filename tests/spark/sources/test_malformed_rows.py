@@ -46,6 +46,13 @@ def test_columns_of_parquet_are_found_as_the_session_compares_names(any_case: bo
     assert reader.table("in", stored.getvalue()).to_pylist() == [expected]
 
 
+def test_a_file_of_parquet_without_any_of_the_columns_has_its_rows_all_the_same() -> None:
+    stored = pa.BufferOutputStream()
+    pq.write_table(pa.table({"other": [1, 2]}), stored)
+    reader = FileReader("parquet", KV, CsvFormat(), "UTC")
+    assert reader.table("in", stored.getvalue()).to_pylist() == [{"k": None, "v": None}] * 2
+
+
 def test_two_columns_that_differ_by_case_alone_are_refused_where_either_may_be_meant() -> None:
     with pytest.raises(UnreadableFileError, match=r"\['Kk', 'kK'\] differ in case only"):
         FileReader("csv", pa.schema([("kk", pa.int64())]), CsvFormat(header=True), "UTC").table(

@@ -182,6 +182,9 @@ class FileReader:
 
         file = ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         stored = self._stored(file.schema_arrow.names)
+        if not stored:  # a table without columns would forget how many rows there are
+            first = self.schema.field(0)
+            return pa.table([pa.nulls(file.metadata.num_rows, first.type)], [first.name])
         table = file.read(list(stored.values()))
         utc = {
             column.path for column in map(file.schema.column, range(len(file.schema.names))) if column.physical_type == "INT96"
