@@ -197,6 +197,18 @@ def test_a_store_is_looked_into_where_no_session_has_it(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_views_that_were_replaced_renamed_or_dropped_hold_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    with Session(str(path)) as session:
+        session.run("CREATE TABLE t (k int, v int); INSERT INTO t VALUES (1, 2), (1, 3), (2, 4)")
+        for name in ("m", "gone"):
+            session.run(f"CREATE MATERIALIZED VIEW {name} AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+            session.run(f"ALTER MATERIALIZED VIEW {name} AS SELECT v % 2 AS k, sum(v) AS s FROM t GROUP BY v % 2")
+        session.run("DROP MATERIALIZED VIEW gone; ALTER MATERIALIZED VIEW m RENAME TO n")
+    rows = wp.inspect(path).contents().to_pylist()
+    assert [(row["holds"].partition(",")[0], row["sum(v)"]) for row in rows] == [("n", 6), ("n", 3)]
+
+
 def test_views_on_spark_hold_what_the_embedded_ones_do(tmp_path: Path) -> None:
     """The rows of the packed store, which tasks have written, are those of a session without Spark over the same files."""
     stores_on_spark.unpack(tmp_path)

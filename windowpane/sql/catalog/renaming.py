@@ -135,6 +135,7 @@ _NAMED_BY = (
     ("settings", "name"),
     ("sinks", "name"),
     ("plans", "view"),
+    ("kept", "view"),
     ("streams", "name"),
     ("mail", "name"),
     ("mail", "relation"),
