@@ -499,7 +499,15 @@ def _only_rows(was: Description, now: Description, before: JsonValue, after: Jso
     return Outcome(Verdict.REFUSED, "rows that no variable of the old pattern takes are not in state, and the new one may ask")
 
 
+def _lateness_of_patterns(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
+    """Rows are searched in order, so none may come before one that is searched."""
+    if (after or 0) < (before or 0):
+        return Outcome(Verdict.SAFE, "rows that wait beyond the shorter one are searched at the next watermark")
+    return Outcome(Verdict.REFUSED, "rows were searched that those to come would stand before")
+
+
 PATTERNS: Mapping[str, Rule] = {
+    "allowed lateness": _lateness_of_patterns,
     **dict.fromkeys(("pattern", "conditions", "subsets", "within", "after match"), _another_pattern),
     **dict.fromkeys(("code", "engine", "asks", "retain"), _free),
     **dict.fromkeys(("reach", "remembers keys"), _no_more),

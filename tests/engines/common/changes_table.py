@@ -488,10 +488,11 @@ def rolling_of(*calls: Any, engine: str = "rolling") -> Any:
     return dataclasses.replace(made, description=of_rolling(made, ["k"], "t"))
 
 
-def pattern(text: str, engine: str, columns: pa.Schema = BEFORE) -> PatternProgram:
+def pattern(text: str, engine: str, columns: pa.Schema = BEFORE, lateness: int = 0) -> PatternProgram:
     is_late = Operation(">=", (Picked("last", None, "id"), Constant(4)))
     spec = PatternSpec(parse_pattern(text), {"b": is_late}, measures=(Measure("first", Picked("first", None, "id")),), within=20)
-    made = PatternProgram(spec, ("p",), columns, pa.schema([("first", pa.int64())]), (), "t", engine=engine)
+    measures = pa.schema([("first", pa.int64())])
+    made = PatternProgram(spec, ("p",), columns, measures, (), "t", allowed_lateness=lateness, engine=engine)
     return dataclasses.replace(made, description=of_patterns(made, {"b": "id >= 4"}))
 
 
@@ -659,6 +660,14 @@ OF_OTHERS = [
         )
         for engine in ("deduplication", "deduplication reference")
         for keep in Keep
+    ),
+    *(
+        Row("row patterns", change, verdict, engine, pattern("a b", engine, lateness=was), pattern("a b", engine, lateness=now))
+        for engine in ("pattern text", "pattern reference")
+        for change, verdict, was, now in (
+            ("a shorter allowed lateness", "safe", 20, 5),
+            ("a longer allowed lateness", "refused", 0, 20),
+        )
     ),
     *(
         Row("row patterns", change, verdict, engine, pattern("a b", engine), pattern(text, engine, columns))

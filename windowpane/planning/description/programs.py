@@ -437,6 +437,7 @@ def of_patterns(program: PatternProgram, conditions: Mapping[str, object]) -> De
         subsets=[f"{name}: {', '.join(sorted(of))}" for name, of in sorted(spec.subsets.items())],
         within=spec.within,
         after_match=f"{spec.after_match}, on error {spec.on_error}",
+        **({"allowed_lateness": program.allowed_lateness} if program.allowed_lateness else {}),
         order=written(program.order_by),
         event_time=program.event_time,
         columns=written_columns(program.columns),
@@ -449,7 +450,6 @@ def of_patterns(program: PatternProgram, conditions: Mapping[str, object]) -> De
             "spec": written(spec),
             "measures": written_columns(program.measures),
             "passed": list(program.passed),
-            "allowed lateness": program.allowed_lateness,
         },
     )
 
@@ -464,7 +464,7 @@ def _patterns(parts: Description) -> PatternProgram:
         passed=tuple(more["passed"]),
         event_time=parts["event time"],
         order_by=read(parts["order"]),
-        allowed_lateness=more["allowed lateness"],
+        allowed_lateness=parts.get("allowed lateness", 0),
         retain=parts["retain"],
         engine=parts["engine"],
         description=parts,
