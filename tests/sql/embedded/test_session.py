@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import SqlNameError, SqlRunError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlRunError, StoreError, UnsupportedSqlError
 from windowpane.sql import Session
 from windowpane.stores import open_store
 
@@ -52,6 +52,14 @@ def test_a_statement_that_fails_leaves_nothing(session: Session) -> None:
         session.run("CREATE TABLE copy AS SELECT 1 / (v - v) AS x FROM (SELECT 1 AS v) AS q")
     assert session.query("SELECT count(*) FROM t").rows() == [(0,)]
     assert session.query("SHOW TABLES").rows() == [("t",)]
+
+
+def test_a_session_that_is_closed_says_so() -> None:
+    session = Session(":memory:")
+    session.close()
+    for statement in ("SELECT 1", "CREATE TABLE t (k int)", "FLUSH"):
+        with pytest.raises(StoreError, match="this session is closed"):
+            session.run(statement)
 
 
 def test_what_is_read_is_not_dropped(session: Session) -> None:

@@ -183,6 +183,8 @@ class Storage:
         except duckdb.IOException as error:
             raise StoreError(self.path, str(error).split("\n")[0]) from error
         except duckdb.Error as error:
+            if self._is_closed:
+                raise StoreError(self.path, "this session is closed. Open another one.") from None
             translated = in_sql_words(error)
             if translated is None:
                 raise
@@ -318,8 +320,8 @@ class Storage:
                 yield from self._outermost()
 
     def _outermost(self) -> Iterator[None]:
-        self._depth = 1
         self.run("BEGIN")
+        self._depth = 1
         self._macros.begin()
         try:
             yield
