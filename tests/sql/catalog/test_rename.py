@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.sql.watched_keys import Watch
@@ -118,6 +119,30 @@ def test_what_is_known_of_bad_values_goes_with_a_rename(every_key_is_unique: Wat
             session.run("ALTER TABLE t RENAME TO u")
         session.run("DROP MATERIALIZED VIEW strict2; ALTER MATERIALIZED VIEW m2 RENAME TO m3")
         assert [row[:3] for row in session.query("SHOW ERRORS").text_rows()] == [["m3", "CAST(x AS INTEGER)", "two"]]
+
+
+def test_a_sink_whose_query_is_behind_is_not_renamed(tmp_path: Path) -> None:
+    """The rows that wait for it wait under its name."""
+    sink = f"connector = 'duckdb', path = '{tmp_path / 'sink.duckdb'}', table = 'o'"
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (k int PRIMARY KEY, v int); SET streaming_expr_strict_mode = true")
+        session.run(f"CREATE SINK s AS SELECT k, 100 / v AS q FROM t WITH ({sink})")
+        with pytest.raises(StaleViewError, match="sink s"):
+            session.run("INSERT INTO t VALUES (1, 0), (2, 20); FLUSH")
+        with pytest.raises(UnsupportedSqlError, match="'sink s' is behind"):
+            session.run("ALTER SINK s RENAME TO s2")
+        session.run("UPDATE t SET v = 1 WHERE k = 1; FLUSH; ALTER SINK s RENAME TO s2")
+    with duckdb.connect(str(tmp_path / "sink.duckdb")) as written:
+        assert written.sql("SELECT k, q FROM o ORDER BY k").fetchall() == [(1, 100), (2, 5)]
+
+
+def test_what_was_made_in_another_zone_is_renamed(every_key_is_unique: Watch) -> None:
+    """Days always rise in UTC alone: where the view was made, not where the statement runs."""
+    recent = "CREATE MATERIALIZED VIEW recent AS SELECT k FROM t WHERE at > now() - INTERVAL '10000 days'"
+    with Session(":memory:") as session:
+        session.run(f"CREATE TABLE t (k int, at timestamptz); {recent}; SET TIME ZONE 'Asia/Tokyo'")
+        session.run("ALTER TABLE t RENAME TO u; INSERT INTO u VALUES (1, '2024-01-01 10:00+00'); FLUSH")
+        assert session.query("SELECT k FROM recent").rows() == [(1,)]
 
 
 @pytest.mark.parametrize(

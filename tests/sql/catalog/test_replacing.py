@@ -368,6 +368,17 @@ def test_a_new_view_that_fails_leaves_the_old_one() -> None:
         assert session.query("SHOW ERRORS").rows()[0][0] == "v"
 
 
+def test_a_view_with_rows_that_failed_does_not_go_on_as_a_strict_one() -> None:
+    """One made fresh would fail on them."""
+    query = "SELECT k, 1 / (v - 5) AS s FROM t"
+    with Session(":memory:") as session:
+        session.run(f"{_TABLES} CREATE MATERIALIZED VIEW v AS {query}; SET streaming_expr_strict_mode = true")
+        with pytest.raises(SqlRunError, match="zero"):
+            session.run(f"ALTER MATERIALIZED VIEW v AS {query}")
+        session.run(f"ALTER MATERIALIZED VIEW v AS {query} WHERE v > 5")
+        assert sorted(session.query("SELECT k FROM v").rows()) == [(1,), (2,)]
+
+
 def test_a_view_is_not_replaced_while_one_that_reads_it_is_behind() -> None:
     with Session(":memory:") as session:
         session.run("CREATE TABLE t (k int PRIMARY KEY, v int); CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")

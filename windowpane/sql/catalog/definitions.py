@@ -78,6 +78,11 @@ class Definitions:
         """Return a parameter, or what it was when the definition was made that is read again."""
         return self._made_with.get(name, self._parameters[name])
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether an expression that fails is an error of its view."""
+        return self._setting(STRICT_MODE) in ("true", "on", "1")
+
     def told_of_ties(self, windows: Iterable[Over]) -> str:
         """Return the notice of windows in which rows tie and that name no frame, once; ``""`` if there are none."""
         if self._told_of_ties or not any(True for _ in windows):
@@ -208,9 +213,8 @@ class Definitions:
 
     def add(self, name: str, plan: views.ViewPlan, text: str, *, is_new: bool) -> None:
         """Add a materialized view; a new one begins with the rows of what it reads."""
-        strict = self._setting(STRICT_MODE) in ("true", "on", "1")
-        job = self._runner.job(name, plan.node, strict=strict)
-        info = ViewInfo(plan.relation, plan.node, plan.ids, text, scanned(plan.node), plan.reads, strict, job)
+        job = self._runner.job(name, plan.node, strict=self.is_strict)
+        info = ViewInfo(plan.relation, plan.node, plan.ids, text, scanned(plan.node), plan.reads, self.is_strict, job)
         if is_new:
             views.create(self._storage, plan)
             made_by.remember(self._storage, [info])
@@ -348,7 +352,8 @@ class Definitions:
         old, new = statement.name, statement.new_name
         plans = {view.relation.name: compile_plan(view.node) for view in self._catalog.views()}
         for name, kept in self._storage.run("SELECT name, text FROM windowpane.catalog"):
-            edits = self._edits(kept, name, old, new)
+            with self.made_as(name):
+                edits = self._edits(kept, name, old, new)
             if edits:
                 self._storage.run("UPDATE windowpane.catalog SET text = ? WHERE name = ?", [edited(kept, edits), name])
         move_stored(self._storage, old, new)

@@ -113,12 +113,17 @@ class Replacing:
             message = f"{name!r} would read itself, {'' if own == [name] else 'through '}{', '.join(map(repr, own))}."
             raise place.error(SqlNameError, message)
         is_stopped = self._deliveries.needs_another_table(old, plan.relation) or not self._runner.goes_on(old, plan.node)
+        is_stopped |= self._definitions.is_strict and not old.strict and self._has_failed(name)
         way = None if is_stopped else GoingOn.of(old, plan, self._storage)
         found = _changes(old, plan, way)
         built = self._built(statement, plan, readers, way)
         if built and way is not None:
             way, built = None, self._built(statement, plan, readers, None)
         return Replacement(statement, plan, Report(found, None, None), readers, built, way)
+
+    def _has_failed(self, name: str) -> bool:
+        """Whether expressions of a view have failed on rows, which a strict one made fresh would not have taken."""
+        return bool(self._storage.run("SELECT 1 FROM windowpane.errors WHERE view = ? LIMIT 1", [name]))
 
     def _readers(self, name: str) -> tuple[str, ...]:
         """Return what reads a relation, and what reads that, in the order of the catalog."""
@@ -147,7 +152,8 @@ class Replacing:
                             before[reader] = entry.relation
                             self._catalog.instead[reader] = again.relation
                     elif isinstance(entry, PlainView):
-                        self._definitions.binder(Text(entry.script)).bind(entry.query)
+                        with self._definitions.made_as(reader):
+                            self._definitions.binder(Text(entry.script)).bind(entry.query)
                     elif not isinstance(entry, SinkInfo | IndexInfo):
                         continue
                     elif (why := self._why_unfit(entry)) is not None:

@@ -23,7 +23,7 @@ from windowpane.errors import (
     UnsupportedStoreError,
     WindowpaneError,
 )
-from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, shown_name
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, query_of_sink, shown_name
 from windowpane.sql.embedded import file_sources
 from windowpane.sql.embedded.kafka_sources import TopicSources
 from windowpane.sql.embedded.message_rows import check_topic, is_topic
@@ -321,10 +321,10 @@ class EmbeddedRunner(ViewRunner):
         if self._deliveries.view_tables is not None and isinstance(self._catalog.entries[name], ViewInfo):
             message = f"renaming {name!r}, a table on the PostgreSQL server, is not supported. CREATE a VIEW with the new name."
             raise place.error(UnsupportedSqlError, message)
-        behind = self._stale.reasons()
+        behind, names = self._stale.reasons(), {name, query_of_sink(name)}
         for view in self._catalog.views():
-            if view.relation.name in behind and name in {view.relation.name, *view.reads}:
-                message = f"renaming {name!r} while the view {view.relation.name!r} is behind is not supported. "
+            if view.relation.name in behind and names & {view.relation.name, *view.reads}:
+                message = f"renaming {name!r} while {shown_name(view.relation.name)!r} is behind is not supported. "
                 message += "Mend what it fails on and FLUSH, or DROP it."
                 raise place.error(UnsupportedSqlError, message)
 
