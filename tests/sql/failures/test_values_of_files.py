@@ -43,6 +43,24 @@ def test_texts_of_csv_stay_as_they_are_written(tmp_path: Path, text: str) -> Non
     assert taken == [[text.strip('"'), "1"]]
 
 
+# PostgreSQL's text of an array, or JSON; the values are those of PostgreSQL's COPY.
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        ("int[]", "{1, NULL,2}", "{1,NULL,2}"),
+        ("int[][]", "{{1},{2}}", "{{1},{2}}"),
+        ("text[]", '{"a,b\\"",NULL,"NULL"}', '{"a,b\\"",NULL,"NULL"}'),
+        ("jsonb[]", '{"{\\"a\\":1}"}', '{"{\\"a\\": 1}"}'),
+        ("timestamp[]", '["2024-01-01 10:00"]', '{"2024-01-01 10:00:00"}'),
+        ("int[]", "{1,x}", None),
+        ("int[]", "{1", None),
+    ],
+)
+def test_an_array_of_csv(tmp_path: Path, kind: str, written: str, value: str | None) -> None:
+    quoted = written.replace('"', '""')
+    assert _taken(tmp_path / "in", "a.csv", f'x,y\n"{quoted}",1\n'.encode(), f"x {kind}, y int") == [[value, "1"]]
+
+
 VALUES = [
     ("text", "1.50", "1.50"),
     ("text", "12345678901234567890123", "12345678901234567890123"),

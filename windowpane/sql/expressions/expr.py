@@ -42,6 +42,7 @@ from windowpane.sql.numerics.conversions import (
     numeric_of,
     of_text,
     text_of,
+    texts_of_array,
 )
 from windowpane.sql.numerics.kernels import called
 from windowpane.sql.values import array_text, bytea_values, text_values, zone
@@ -441,8 +442,7 @@ def _cast_of_text(expr: Expr, kind: SqlType) -> Expr:
     if is_integer(kind):
         return build(kind, f"CAST(windowpane_whole({{0}}, '{kind}') AS {kind.duckdb})", expr, name=expr.name)
     if kind.element is not None:
-        texts = _with_text(kind)
-        listed = build(texts, f"from_json(windowpane_array_json({{0}}, {dimensions(kind)}), '{_json_form(kind)}')", expr)
+        listed = build(_with_text(kind), texts_of_array("{0}", kind), expr)
         return replace(_each_element(listed, kind, cast), name=expr.name)
     return _plain_cast(expr, kind)
 
@@ -463,10 +463,6 @@ def _cast_of_jsonb(expr: Expr, kind: SqlType) -> Expr:
 def _with_text(kind: SqlType) -> SqlType:
     """Return the arrays of text with as many dimensions as a type."""
     return VARCHAR if kind.element is None else array_of(_with_text(kind.element))
-
-
-def _json_form(kind: SqlType) -> str:
-    return '"VARCHAR"' if kind.element is None else f"[{_json_form(kind.element)}]"
 
 
 def _castable(one: SqlType, other: SqlType) -> bool:

@@ -17,6 +17,7 @@ from windowpane.sql.expressions.types import (
     VARCHAR,
     SqlType,
     as_numeric,
+    dimensions,
     innermost,
     is_exact,
     is_float,
@@ -71,6 +72,12 @@ def of_text(kind: SqlType) -> str | None:
     return _OF_TEXT.get(kind)
 
 
+def texts_of_array(sql: str, kind: SqlType) -> str:
+    """Return a text of an array, as PostgreSQL writes it, as an array of texts."""
+    depth = dimensions(kind)
+    return f"from_json(windowpane_array_json({sql}, {depth}), '{'[' * depth}\"VARCHAR\"{']' * depth}')"
+
+
 def taken(sql: str, held: str, kind: SqlType) -> str:
     """Return a column of a source as a value of a type: none is rounded to a whole number, and no word behind a time ignored.
 
@@ -82,7 +89,11 @@ def taken(sql: str, held: str, kind: SqlType) -> str:
         kind: the type.
     """
     if kind.element is not None:
-        return _taken_elements(sql, held, kind, kind.element)
+        elements = _taken_elements(sql, held, kind, kind.element)
+        if held not in _TEXTS:
+            return elements
+        texts = taken(texts_of_array(sql, kind), f"VARCHAR{'[]' * dimensions(kind)}", kind)
+        return f"CASE WHEN starts_with(ltrim({sql}), '{{') THEN {texts} ELSE {elements} END"
     if held == "JSON" and kind != JSONB:
         sql, held = f"({sql} ->> '$')", "VARCHAR"
     if kind.name == "numeric":
