@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.aggregates.few_values import ColumnarTopN
-from windowpane.arrays import Doubles, Integers
+from windowpane.arrays import Doubles, Integers, NumpyArray
 from windowpane.arrays.values import Value
 from windowpane.kernels.aggregates.lists import Lists
 from windowpane.kernels.keys.ordered_codes import codes_of
@@ -28,7 +29,7 @@ from windowpane.windowing.expressions import Argument
 _MICROSECOND = timedelta(microseconds=1)
 _ALL = 2**62
 
-Samples = list[tuple[Frozen, float]]
+Samples = list[tuple[Frozen, Value]]
 """What a counter showed, each behind its time."""
 
 
@@ -45,7 +46,7 @@ class Counter:
 
     def add(self, accumulator: Samples, value: Value, at: Value) -> Samples:
         if value is not None and at is not None:
-            accumulator.append((self.form.freeze(at), float(value)))
+            accumulator.append((self.form.freeze(at), value))
         return accumulator
 
     def merge(self, left: Samples, right: Samples) -> Samples:
@@ -55,7 +56,9 @@ class Counter:
     def get_result(self, accumulator: Samples) -> float | None:
         samples = sorted(accumulator, key=lambda sample: sample[0])
         times = [(at - samples[0][0]) // _MICROSECOND for at, _ in samples]
-        return _grown(np.array([value for _, value in samples], np.float64), times, self.is_rate)
+        values = [value for _, value in samples]
+        is_float = any(isinstance(value, float) for value in values)
+        return _grown(np.array(values, np.float64 if is_float else object), times, self.is_rate)
 
 
 class ColumnarCounter(ColumnarTopN):
@@ -69,29 +72,44 @@ class ColumnarCounter(ColumnarTopN):
 
     def finish(self, partials: pa.Table) -> pa.Array:
         values, times, _ = self.cut([Lists.of(partials[name]) for name in self.columns])
-        numbers, micros = _doubles(values.values), codes_of(times.values)
+        numbers, micros = _numbers(values.values), codes_of(times.values)
         bounds = values.offsets.tolist()
         found = [_grown(numbers[i:j], micros[i:j], self._is_rate) for i, j in pairwise(bounds)]
         return pa.array(found, pa.float64())
 
 
-def _doubles(values: pa.Array) -> Doubles:
-    """Return numbers as Python's ``float`` makes them, to the last bit."""
+def _numbers(values: pa.Array) -> NumpyArray:
+    """Return floating point as doubles, and other numbers as they are."""
     if pa.types.is_decimal(values.type):
-        return np.array(list(map(float, values.to_pylist())), np.float64)
-    numbers: Doubles = values.to_numpy(zero_copy_only=False).astype(np.float64)
-    return numbers
+        return np.array(values.to_pylist(), object)
+    numbers: NumpyArray = values.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.float64 if pa.types.is_floating(values.type) else np.int64)
 
 
-def _grown(values: Doubles, times: Sequence[int] | Integers, is_rate: bool) -> float | None:
+def _grown(values: NumpyArray, times: Sequence[int] | Integers, is_rate: bool) -> float | None:
     """Return what a counter grew by from its first value to its last, or that by the second; ``None`` if no time is between."""
     if len(values) < 2 or times[-1] == times[0]:
         return None
-    with np.errstate(invalid="ignore"):
-        steps = np.diff(values)
-    steps = np.where(steps < 0, values[1:], steps)
-    grown = math.fsum(steps) if np.isfinite(steps).all() else float(np.sum(steps))
+    grown = _added(values) if values.dtype == np.float64 else _exactly(values)
     return grown / (int(times[-1] - times[0]) / 1_000_000) if is_rate else grown
+
+
+def _added(values: Doubles) -> float:
+    """Return what doubles grew by: infinite or NaN if that is no double."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = np.diff(values)
+        steps = np.where(steps < 0, values[1:], steps)
+        try:
+            return math.fsum(steps)
+        except (OverflowError, ValueError):  # a total beyond doubles, opposite infinities
+            return float(np.sum(steps))
+
+
+def _exactly(values: NumpyArray) -> float:
+    """Return what whole numbers or decimals grew by, rounded once: large ones differ by less than doubles tell apart."""
+    before_restarts = np.flatnonzero(values[1:] < values[:-1])
+    first, last, *before = map(Fraction, values[[0, -1, *before_restarts]].tolist())
+    return float(last - first + sum(before))
 
 
 def _define(name: str, is_rate: bool) -> None:
@@ -128,7 +146,7 @@ def increase(value: Argument, at: Argument) -> Aggregate:
 
     A value below the one before it is a restart at 0: all of it counts. Rows whose value or time is NULL are left out; of rows of
     one time the order is that of arrival. Nothing is added for the time between the bounds of a window and the first and last
-    value, so counters of whole numbers grow by whole numbers. State holds all values.
+    value, so counters of whole numbers grow by whole numbers, exactly however large they are. State holds all values.
 
     Result: double, NULL if there are not two times. Source: PromQL's rule of resets; MetricsQL's ``increase`` and Timescale's
     ``counter_agg``, which do not extrapolate either, as PromQL does.

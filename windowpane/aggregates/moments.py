@@ -24,7 +24,6 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.arrays import Doubles, Integers, Mask
 from windowpane.arrays.columns import flat
@@ -122,10 +121,10 @@ class ColumnarMoments(SegmentAggregate):
     def lift(self, rows: pa.Table) -> Mapping[str, pa.Array]:
         values = flat(rows[self.slots[0]])
         counts = values.is_valid().cast(pa.float64())
-        means = pc.fill_null(values.cast(pa.float64(), safe=False), 0.0)
+        means = doubles_of(values)
         with np.errstate(all="ignore"):
-            m2 = _doubles(means) - _doubles(means)  # 0, or NaN
-        return dict(zip(self.columns, (counts, means, pa.array(m2)), strict=True))
+            m2 = means - means  # 0, or NaN
+        return dict(zip(self.columns, (counts, pa.array(means), pa.array(m2)), strict=True))
 
     def merge(self, partials: pa.Table, segments: Segments) -> Mapping[str, pa.Array]:
         counts, means, m2 = (_doubles(segments.gather(partials[name])) for name in self.columns)

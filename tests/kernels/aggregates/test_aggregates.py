@@ -223,6 +223,12 @@ def test_a_variance_far_from_zero_keeps_its_digits() -> None:
     assert folded(wp.var_samp("v"), pa.float64(), rows, [2, 4], [1, 0]) == {"a": 30.0}
 
 
+def test_a_variance_of_decimals_is_that_of_the_nearest_doubles() -> None:
+    """The doubles nearest to these two are 1/64 apart, so each is 1/128 from their mean."""
+    rows: list[Row] = [("a", Decimal(value), None) for value in ("54084803500158.91", "54084803500158.92")]
+    assert folded(wp.var_pop("v"), pa.decimal128(17, 2), rows, [1, 2], [0, 1]) == {"a": (1 / 128) ** 2}
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_a_variance_beyond_the_range_of_doubles_depends_on_the_values_alone(seed: int) -> None:
     """NaN if a value is NaN or infinite, infinity if only a square is too large: by exact fractions, whatever the order."""

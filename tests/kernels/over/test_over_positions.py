@@ -116,6 +116,8 @@ def test_decimals_become_the_nearest_doubles() -> None:
     column = pa.array([Decimal("0.1"), None, Decimal("123456789012345678.9")], pa.decimal128(20, 1))
     assert doubles_of(column).tolist() == [0.1, 0.0, 123456789012345678.9]
     assert doubles_of(pa.array([2**53 + 1, None])).tolist() == [float(2**53), 0.0]
+    few_digits = [Decimal("0.07"), None, Decimal("1234567890123.41")]
+    assert doubles_of(pa.array(few_digits, pa.decimal128(15, 2))).tolist() == [0.07, 0.0, 1234567890123.41]
 
 
 @pytest.mark.parametrize("seed", seeds(20))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from windowpane.arrays import Doubles, Integers, Mask
-from windowpane.kernels.keys.ordered_codes import decimals_of
+from windowpane.kernels.keys.ordered_codes import decimals_as_whole, decimals_of, validity
 from windowpane.kernels.over.frames import Span
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.decimals import EXACT, fitted, mean
@@ -128,8 +128,15 @@ def integer_means(high: Integers, low: Integers, counts: Integers) -> pa.Array:
     return pa.array(means, mask=counts == 0)
 
 
+_EXACT_DIGITS = 15
+"""Whole numbers of so many digits are doubles, as are powers of ten: their quotient is rounded once."""
+
+
 def doubles_of(column: pa.Array) -> Doubles:
     """Return a column of numbers as doubles, NULL as 0; Arrow's cast of decimals is not rounded to the nearest."""
+    if pa.types.is_decimal128(column.type) and column.type.precision <= _EXACT_DIGITS:
+        found: Doubles = np.where(validity(column), decimals_as_whole(column), 0) / 10.0**column.type.scale
+        return found
     if pa.types.is_decimal(column.type):
         return np.array([0.0 if value is None else float(value) for value in column.to_pylist()], np.float64)
     doubles: Doubles = column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
