@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,13 +14,14 @@ import pytest
 import windowpane as wp
 from tests.examples import seeds
 from verify.fuzz import closed_sessions
-from verify.fuzz.closed_sessions import Batch, Row, program_of, replay
+from verify.fuzz.closed_sessions import Batch, Row, program_of, replay, table_of
 from windowpane.engines.program import LATE, MAIN, Program
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.sessions.closed import ClosedSessionsEngine
 from windowpane.engines.sessions.closed_reference import ClosedSessionsReferenceEngine
-from windowpane.errors import InvalidSpecError, NegativeSizeError, TimestampOverflowError
+from windowpane.errors import InvalidSpecError, NegativeSizeError, TimestampOverflowError, present
 from windowpane.kernels.sessions.cuts import Limit, cuts
+from windowpane.planning.changing import Held, continued
 from windowpane.planning.engines import make_engine
 from windowpane.planning.window_programs import InputTypes, compile_program
 from windowpane.planning.windows import FunctionPlan, WindowPlan
@@ -40,6 +42,41 @@ def row(at: int, v: int = 1, closes: bool = False, weight: int | None = None, k:
 def emitted(make: Make, assigner: ClosedSessionWindows, *batches: Batch) -> list[list[tuple[Any, ...]]]:
     """Return start, end and count of the sessions of each batch."""
     return [[each[2:5] for each in batch if each[0] == MAIN] for batch in replay(make, program_of(assigner), batches)]
+
+
+@pytest.mark.parametrize("make", ENGINES)
+@pytest.mark.parametrize(
+    ("was", "now", "rows", "expected"),
+    [
+        # the rows that wait are asked by the rule under which they came: the one at 20 closes, and 7 reaches a size of 9
+        (ClosedSessionWindows(100, "c"), ClosedSessionWindows(100, count=9), [row(20, closes=True)], [(10, 21, 2)]),
+        (ClosedSessionWindows(100, size=("w", 99)), ClosedSessionWindows(100, duration=500), [row(20, weight=7)], []),
+        # what it had before closes no open session, and the next row that adds something does
+        (
+            ClosedSessionWindows(100, size=("w", 99)),
+            ClosedSessionWindows(100, size=("w", 2)),
+            [row(20), row(30, weight=1)],
+            [(10, 31, 3)],
+        ),
+        (ClosedSessionWindows(100, count=9), ClosedSessionWindows(100, count=1), [row(20), row(30)], [(10, 21, 2), (30, 31, 1)]),
+        # one that ends sooner by the new rule is over at the next watermark
+        (ClosedSessionWindows(100, count=9), ClosedSessionWindows(20, count=9), [], [(10, 30, 1)]),
+    ],
+)
+def test_open_sessions_go_on_by_another_rule(make: Make, was: Any, now: Any, rows: list[Row], expected: list[Any]) -> None:
+    store, programs = MemoryBlobStore(), [replace(program_of(each), engine=make.name) for each in (was, now)]
+    programs = [replace(each, description={**each.description, "engine": each.engine}) for each in programs]
+    make(programs[0]).run(store, [table_of(Batch(MIN, 15, [row(10, weight=5)]))], Clock(MIN, 0))
+    make(programs[0]).run(store, [table_of(Batch(MIN, 15, rows))] if rows else [], Clock(15, 0))
+    header = present(store.get("header"), "a batch has run")
+    going_on, _ = continued(programs[1], present(Held.of([("header", header)], 15), "there is one"))
+    found = make(going_on).run(store, [], Clock(60, 0)).tables
+    results = [each for number, table in found if number == MAIN for each in table.to_pylist()]
+    assert [(micros(each["window_start"]), micros(each["window_end"]), each["n"]) for each in results] == expected
+
+
+def micros(at: Any) -> int:
+    return round(at.timestamp() * 1_000_000)
 
 
 @pytest.mark.parametrize("make", ENGINES)

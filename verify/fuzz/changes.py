@@ -1,7 +1,7 @@
 """Kind ``changes``: a program is changed in the middle of a stream, and goes on with its state.
 
 Of every ten seeds one is of OVER windows (``changed_over``), one of triggers (``changed_triggers``) and two of joins
-(``changed_joins``), the others are of windows.
+(``changed_joins``), the others are of windows; of every twenty one is of sessions that rows close (``changed_closed``).
 
 Drawn are a program, a stream, a batch before which the query restarts, and a change. What comes out has to be what both programs
 give that run alone on the whole stream: of the old one the windows that start before the cut, of the new one the others. A batch
@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from verify.fuzz import changed_joins, changed_over, changed_triggers
+from verify.fuzz import changed_closed, changed_joins, changed_over, changed_triggers
 from verify.fuzz.changed_buckets import Buckets, held_of, times_of
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
@@ -57,6 +57,8 @@ def run(seed: int) -> Outcome:
     if seed % 5 > 2:
         other = changed_triggers.run if seed % 10 == 8 else changed_over.run if seed % 5 == 3 else changed_joins.run
         return other(seed)
+    if seed % 20 == 1:
+        return changed_closed.run(seed)
     draw = Random(seed)
     programs = _drawn(draw)
     stream = random_stream(draw, programs[0], COLUMNS)

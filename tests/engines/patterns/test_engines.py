@@ -218,6 +218,22 @@ def test_attempts_that_wait_begin_anew_by_another_pattern(engine: Callable[[Patt
     assert [row for _, table in output.tables for row in table.to_pylist()] == [{"key": "y", "m0": 1}]
 
 
+@ENGINES
+@pytest.mark.parametrize("before", [100, None])
+def test_a_shorter_bound_decides_attempts_when_it_has_passed(
+    engine: Callable[[PatternProgram], Engine], before: int | None
+) -> None:
+    """An attempt from 1 on within 10 ends at 10, though no row of its key comes."""
+    was, now = (program("a b+", [count_of("b")], within=each) for each in (before, 10))
+    was = replace(was, description=of_patterns(was, {}))
+    now = replace(now, description={**of_patterns(now, {}), ACCEPTED: ["within"]})
+    store = MemoryBlobStore()
+    engine(was).run(store, [table_of([("x", 1, "a", 1), ("x", 2, "b", 1)])], Clock(MIN, 0))
+    engine(was).run(store, [], Clock(5, 0))
+    found = [engine(now).run(store, [], Clock(watermark, 0)).tables for watermark in (9, 10)]
+    assert [[row for _, table in tables for row in table.to_pylist()] for tables in found] == [[], [{"key": "x", "m0": 1}]]
+
+
 def test_what_a_restart_may_change_of_a_pattern() -> None:
     def parts(text: str, conditions: Any = None, **more: Any) -> dict[str, Any]:
         found = program(text, [Picked("first", "a", "at")], within=more.pop("within", 30), **more)

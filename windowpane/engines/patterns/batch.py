@@ -131,6 +131,8 @@ class PatternBatch(OrderedBatch[PatternProgram]):
         program = self.program
         self._buffer = SortBuffer(store, "b", program.event_time, (), pa.schema([*program.columns, pa.field(TIME, pa.int64())]))
         self._pages = HashPages(store, "p", stored_hashes, self._summary, PAGE_ROWS.value, DENSE_ROWS.value)
+        if self.header.description != program.description:
+            self._pages.rewrite(lambda held: held)  # when a page is due follows from the program
         self._lookback = max(program.spec.lookback, 1 if program.remembers_keys else 0)
 
     @abstractmethod

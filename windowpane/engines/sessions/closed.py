@@ -99,10 +99,11 @@ class _Batch(ColumnarBatch):
         self.widen(self._pages)
 
     def _columns(self) -> pa.Schema:
+        """Return the columns of rows that wait: also what an earlier rule asked of them, and this one does not."""
         program, own = self.program, {CLOSES: pa.bool_(), WEIGHT: pa.int64(), TIME: pa.int64()}
         keys = dict(zip(program.key_columns, program.keys.types, strict=True))
         types = {**keys, **{field.name: field.type for field in program.value_types}, **own}
-        return pa.schema([pa.field(name, types[name]) for name in self._kept])
+        return pa.schema([pa.field(name, types[name]) for name in dict.fromkeys([*self._kept, *own])])
 
     def take(self, messages: Sequence[Message]) -> None:
         rows = in_order(self.program, tables_of(messages, Positions, Rows))
@@ -148,14 +149,14 @@ class _Batch(ColumnarBatch):
         rows = with_plain_keys(self.program, with_encoded_keys(self.program, rows))
         if self.fold.is_ordered:
             rows, self.arrivals = numbered(rows, self.arrivals), self.arrivals + rows.num_rows
-        count, given = rows.num_rows, rows.column_names
+        count = rows.num_rows
         columns = {
             HASH: pa.array(key_hashes([plain_key(rows[name]) for name in self._groups], count)),
             START: rows[TIME],
             LAST: rows[TIME],
             ROWS: pa.array(np.ones(count, np.int64)),
-            WEIGHT: rows[WEIGHT].fill_null(0) if WEIGHT in given else pa.array(np.zeros(count, np.int64)),
-            CLOSES: rows[CLOSES].fill_null(False) if CLOSES in given else pa.array(np.zeros(count, bool)),
+            WEIGHT: rows[WEIGHT].fill_null(0),
+            CLOSES: rows[CLOSES].fill_null(False),
         }
         return with_columns(rows, columns)
 

@@ -108,14 +108,15 @@ class _Batch(OrderedBatch[Program]):
         waiting: list[Waiting] = self._state.get_list(None, WAITING)
         held = self._state.get(None, OPEN)
         session = None if held is None else Session(*held)
+        beyond = self._beyond(session)
         for row in sorted((row for row in waiting if row[0] <= self.watermark), key=itemgetter(0)):
             if session is not None and row[0] >= self._end(session):
                 yield self._fired(session, self._end(session))
-                session = None
+                session, beyond = None, (0, 0)
             session = self._with(session, row)
-            if row[2] or self._is_full(session):
+            if row[2] or self._is_full(session, beyond):
                 yield self._fired(session, session.last + 1)
-                session = None
+                session, beyond = None, (0, 0)
         if session is not None and self._end(session) - 1 <= self.watermark:
             yield self._fired(session, self._end(session))
             session = None
@@ -130,9 +131,16 @@ class _Batch(OrderedBatch[Program]):
             held = self._function.add(value, session.held)
         return Session(session.start, time, session.rows + 1, session.weight + weight, held)
 
-    def _is_full(self, session: Session) -> bool:
+    def _beyond(self, session: Session | None) -> tuple[int, int]:
+        """Return the rows, and the sum, that an open session has beyond the limits, as an earlier rule let it grow so far."""
         count, size = self._rule.count, self._rule.size
-        return (count is not None and session.rows >= count) or (size is not None and session.weight >= size[1])
+        rows, weight = (0, 0) if session is None else (session.rows, session.weight)
+        return 0 if count is None else max(rows - count + 1, 0), 0 if size is None else max(weight - size[1] + 1, 0)
+
+    def _is_full(self, session: Session, beyond: tuple[int, int]) -> bool:
+        count, size = self._rule.count, self._rule.size
+        rows, weight = session.rows - beyond[0], session.weight - beyond[1]
+        return (count is not None and rows >= count) or (size is not None and weight >= size[1])
 
     def _end(self, session: Session) -> int:
         duration, end = self._rule.duration, session.last + self._rule.gap
