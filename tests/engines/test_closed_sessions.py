@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -63,19 +64,22 @@ def emitted(make: Make, assigner: ClosedSessionWindows, *batches: Batch) -> list
         (ClosedSessionWindows(100, count=9), ClosedSessionWindows(20, count=9), [], [(10, 30, 1)]),
     ],
 )
-def test_open_sessions_go_on_by_another_rule(make: Make, was: Any, now: Any, rows: list[Row], expected: list[Any]) -> None:
+def test_open_sessions_go_on_by_another_rule(
+    make: type[ClosedSessionsEngine], was: Any, now: Any, rows: list[Row], expected: list[Any]
+) -> None:
     store, programs = MemoryBlobStore(), [replace(program_of(each), engine=make.name) for each in (was, now)]
     programs = [replace(each, description={**each.description, "engine": each.engine}) for each in programs]
     make(programs[0]).run(store, [table_of(Batch(MIN, 15, [row(10, weight=5)]))], Clock(MIN, 0))
     make(programs[0]).run(store, [table_of(Batch(MIN, 15, rows))] if rows else [], Clock(15, 0))
     header = present(store.get("header"), "a batch has run")
     going_on, _ = continued(programs[1], present(Held.of([("header", header)], 15), "there is one"))
+    assert isinstance(going_on, Program)
     found = make(going_on).run(store, [], Clock(60, 0)).tables
     results = [each for number, table in found if number == MAIN for each in table.to_pylist()]
     assert [(micros(each["window_start"]), micros(each["window_end"]), each["n"]) for each in results] == expected
 
 
-def micros(at: Any) -> int:
+def micros(at: dt.datetime) -> int:
     return round(at.timestamp() * 1_000_000)
 
 
