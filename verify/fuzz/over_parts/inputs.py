@@ -249,7 +249,8 @@ class _Source:
 
     def _mutated(self, row: Row) -> Row:
         fresh = self._row(row["id"])
-        changed = self._rng.sample(list(row), self._rng.randint(0, 3))
+        beside_key = [name for name in row if name == "id" or name not in self._program.spec.key]
+        changed = self._rng.sample(beside_key, self._rng.randint(0, 3))
         return row | {name: fresh[name] for name in changed}
 
     def _row(self, identity: int) -> Row:

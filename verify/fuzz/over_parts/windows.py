@@ -74,7 +74,8 @@ def random_spec(rng: Random, order_type: pa.DataType, closes: bool, further: pa.
     partition = rng.choice([("part",), ("part",), ("part",), ("part", "sub"), (), *((name,) for name in sortable)])
     order = _random_order(rng, closes, sortable)
     calls = tuple(_random_call(rng, order, order_type, closes, further) for _ in range(rng.randint(1, 4)))
-    return OverSpec(partition, order, ("id",), calls)
+    key = (rng.choice(sortable), "id") if sortable and rng.random() < 0.3 else ("id",)
+    return OverSpec(partition, order, key, calls)
 
 
 def _random_order(rng: Random, closes: bool, sortable: Sequence[str]) -> tuple[OrderColumn, ...]:
