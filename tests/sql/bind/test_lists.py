@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sql.against_duckdb import check
-from windowpane.errors import SqlTypeError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlTypeError, UnsupportedSqlError
 from windowpane.sql import Session
 
 TABLES = ("CREATE TABLE t (id int PRIMARY KEY, a int[])",)
@@ -76,6 +76,11 @@ def test_with_ordinality(query: str, rows: list[tuple[object, ...]]) -> None:
         ("SELECT * FROM unnest(1)", SqlTypeError, "UNNEST: it takes an array, not integer"),
         ("SELECT * FROM t RIGHT JOIN unnest(a) AS u ON TRUE", UnsupportedSqlError, "CROSS JOIN UNNEST"),
         ("SELECT * FROM t LEFT JOIN generate_series(1, id) AS u ON u > 1", UnsupportedSqlError, "LEFT JOIN generate_series"),
+        ("SELECT * FROM t JOIN unnest(a) AS u(id) USING (id)", UnsupportedSqlError, "a join with UNNEST on a condition"),
+        ("SELECT * FROM t NATURAL JOIN unnest(a) AS u(id)", UnsupportedSqlError, "a join with UNNEST on a condition"),
+        ("SELECT * FROM t JOIN LATERAL (SELECT 1 AS id) AS u USING (id)", UnsupportedSqlError, "LATERAL on a condition"),
+        ("SELECT * FROM t, unnest(a) AS t(x)", SqlNameError, "stands in FROM twice"),
+        ("SELECT * FROM t, LATERAL (SELECT 1 AS x) AS t", SqlNameError, "stands in FROM twice"),
         ("SELECT * FROM t WITH ORDINALITY", UnsupportedSqlError, "It numbers the rows of UNNEST"),
         ("SELECT * FROM t, LATERAL (SELECT 1) WITH ORDINALITY AS u", UnsupportedSqlError, "LATERAL with anything but a subquery"),
         ("SELECT * FROM generate_series(1, 2.5)", SqlTypeError, "whole numbers"),

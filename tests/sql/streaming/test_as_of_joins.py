@@ -154,7 +154,9 @@ def test_versions_that_are_not_there_are_refused(query: str, words: str) -> None
         ("ASOF JOIN r ON l.k = r.k AND l.ts >= r.ts AND r.n > 1", UnsupportedSqlError, "r.n > 1 in the condition"),
         ("ASOF JOIN r ON l.k = r.k AND l.ts >= r.name", SqlTypeError, "no common type"),
         ("ASOF RIGHT JOIN r ON l.k = r.k AND l.ts >= r.ts", UnsupportedSqlError, "ASOF RIGHT JOIN"),
-        ("ASOF JOIN r USING (k)", UnsupportedSqlError, "with 0 inequalities"),
+        ("ASOF JOIN r USING (k)", UnsupportedSqlError, "ASOF JOIN with USING"),
+        ("ASOF JOIN r MATCH_CONDITION (l.ts >= r.ts) USING (k)", UnsupportedSqlError, "ASOF JOIN with USING"),
+        ("ASOF JOIN r FOR SYSTEM_TIME AS OF l.ts ON l.ts >= r.ts", UnsupportedSqlError, "with FOR SYSTEM_TIME"),
     ],
 )
 def test_other_conditions_are_refused(join: str, error: type[Exception], words: str) -> None:

@@ -54,6 +54,9 @@ class Joins:
         right, other = self.apply(*self._query.relation(relation, self._tables), closer)
         self._distinct(join, scope, other)
         if method == "ASOF":
+            if join.args.get("using") or moment is not None:
+                word = "USING" if moment is None else "FOR SYSTEM_TIME AS OF"
+                raise self._text.unsupported(join, f"ASOF JOIN with {word}", "Its condition stands behind ON.")
             binder = ScalarBinder(self._text, scope + other, "ASOF JOIN", self._query.now)
             return as_of_join(node, right, scope, other, join, binder, self._query.ids)
         if moment is not None and moment.sql().upper() == "PROCTIME()":
@@ -156,13 +159,12 @@ class Joins:
 
     def _lateral(self, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the rows of a subquery that names its columns."""
-        tree, on = join.this, join.args.get("on")
+        tree = join.this
         if not isinstance(tree.this, exp.Subquery) or tree.args.get("ordinality"):
             raise self._text.unsupported(
                 join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) and LATERAL UNNEST(...) are."
             )
-        if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
-            raise self._text.unsupported(join, f"{kind.upper()} JOIN LATERAL with a condition", "JOIN LATERAL ... ON TRUE is.")
+        self._check_unconditional(join, kind, "LATERAL", "JOIN LATERAL ... ON TRUE is.")
         inner = self._query.bind_inner(tree.this, self._tables, scope)
         ours, values = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
         keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
@@ -170,17 +172,22 @@ class Joins:
         joined = plan.join(ours.apply(node), inner.query.node, kind, keys, inner.condition, self._query.ids)
         columns = zip(outputs_of(inner), inner.query.outputs, strict=True)
         shown = tuple(Visible("", values.column(value).renamed(column.name)) for value, column in columns)
-        return values.apply(joined), scope + self._query.aliased(Scope(shown), tree.args.get("alias"))
+        return values.apply(joined), self._distinct(join, scope, self._query.aliased(Scope(shown), tree.args.get("alias")))
 
     def _rows_of(self, call: exp.Expr, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the elements of an array, or the rows of another call, which may be of columns of it."""
-        on, name = join.args.get("on"), "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
-        if kind not in ("inner", "left") or not (on is None or (isinstance(on, exp.Boolean) and on.this)):
-            instead = f"CROSS JOIN {name}(...) and LEFT JOIN {name}(...) ON TRUE are."
-            raise self._text.unsupported(join, f"a join with {name} on a condition", instead)
+        name = "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
+        self._check_unconditional(join, kind, name, f"CROSS JOIN {name}(...) and LEFT JOIN {name}(...) ON TRUE are.")
         binder = ScalarBinder(self._text, scope, name, self._query.now)
         node, added = rows_of(join.this, node, binder, self._query.ids, self._text, keeps=kind == "left")
-        return node, scope + self._query.aliased(added, join.this.args.get("alias"))
+        return node, self._distinct(join, scope, self._query.aliased(added, join.this.args.get("alias")))
+
+    def _check_unconditional(self, join: exp.Expr, kind: str, name: str, instead: str) -> None:
+        """Refuse a join with what looks aside that has a condition: ON, USING, NATURAL or ASOF."""
+        on = join.args.get("on")
+        ties = join.args.get("using") or join.args.get("method") or not (on is None or (isinstance(on, exp.Boolean) and on.this))
+        if kind not in ("inner", "left") or ties:
+            raise self._text.unsupported(join, f"a join with {name} on a condition", instead)
 
     def _shared_names(self, scope: Scope, other: Scope, join: exp.Expr) -> list[str]:
         using = join.args.get("using")
