@@ -84,6 +84,7 @@ class Grammar:
             self.comma,
             self.totals,
             self.sideways,
+            self.listed,
             self.compared,
             self.sparse,
         ]
@@ -351,6 +352,20 @@ class Grammar:
                 f"SELECT a.id AS i, l.m AS m FROM a, LATERAL (SELECT {call} AS m FROM b WHERE {tie}) AS l",
                 f"SELECT a.id AS i, l.m AS m FROM a, LATERAL ({first.format(tie=tie, count=2)}) AS l",
                 f"SELECT a.id AS i, l.m AS m FROM a LEFT JOIN LATERAL ({first.format(tie=tie, count=1)}) AS l ON true",
+            ]
+        )
+
+    def listed(self) -> str:
+        """Return rows beside the elements of a list of each."""
+        values = self.rng.choice(["ARRAY[v, h]", "ARRAY[g, g, v]", "CASE WHEN v > 2 THEN ARRAY[h, g + 1] END"])
+        rows = self.rng.choice(["a, unnest({}) AS u(x)", "a LEFT JOIN unnest({}) AS u(x) ON TRUE"]).format(values)
+        where = self.rng.choice(["TRUE", "x > 3", "x IS NULL OR h < 4", self.condition()])
+        return self.rng.choice(
+            [
+                f"SELECT id, x FROM {rows} WHERE {where}",
+                f"SELECT x, count(*) AS n, sum(v) AS s FROM {rows} WHERE {where} GROUP BY x",
+                f"SELECT q.id AS i, x, b.id AS j FROM (SELECT id, x FROM {rows} WHERE {where}) AS q FULL JOIN b ON b.w = q.x",
+                f"SELECT id, x FROM {rows} WHERE x {self.rng.choice(['', 'NOT '])}IN (SELECT w FROM b WHERE w IS NOT NULL)",
             ]
         )
 
