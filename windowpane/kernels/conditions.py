@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from windowpane.arrays import Mask, NumpyArray
 from windowpane.arrays.columns import flat
 from windowpane.errors import ConditionError, MistakeError
+from windowpane.kernels.keys.ordered_codes import validity
+from windowpane.kernels.over.sums import doubles_of
 from windowpane.windowing.expressions import Constant, Expression, Operation, Side, SideName
 
 Datum: TypeAlias = "pa.Array | pa.ChunkedArray | pa.Scalar"
@@ -96,11 +98,13 @@ def _beside_floats(operands: list[Datum]) -> list[Datum]:
 
 
 def _doubles(numbers: Datum) -> Datum:
-    """Return numbers as the nearest doubles: Arrow misses it for decimals, but not for their text, and refuses large integers."""
-    if pa.types.is_decimal(numbers.type):
-        return pc.cast(pc.cast(numbers, pa.string()), pa.float64())
-    is_number = pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)
-    return pc.cast(numbers, pa.float64(), safe=False) if is_number else numbers
+    """Return numbers as the nearest doubles, and what is no number as it is."""
+    if not (_has_decimals(numbers) or pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
+        return numbers
+    if isinstance(numbers, pa.Scalar):
+        return pa.scalar(float(numbers.as_py()) if numbers.is_valid else None, pa.float64())
+    column = flat(numbers)
+    return pa.array(doubles_of(column), mask=~validity(column))
 
 
 def _roomy(operands: list[Datum]) -> list[Datum]:
