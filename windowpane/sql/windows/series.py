@@ -58,9 +58,10 @@ def rows_of(
         raise MistakeError("a relation of rows is a call")
     name = "unnest" if isinstance(call, exp.Unnest) else str(call.this).lower()
     listed, series = (_unnested(call, binder, text), None) if name == "unnest" else _listed(call, binder, text)
-    column = ids.column("key" if name in OF_PAIRS else name, element_type(listed))
-    shown, number = [Visible(name, column)], ids.column("ordinality", BIGINT)
-    place = number.expr
+    ordinality = relation.args.get("ordinality") or call.args.get("offset")
+    named = name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality" if ordinality else name
+    column, number = ids.column("key" if name in OF_PAIRS else name, element_type(listed)), ids.column(named, BIGINT)
+    shown, place = [Visible(name, column)], number.expr
     if keeps:
         place = build(BIGINT, "CASE WHEN len({0}) > 0 THEN {1} END", listed, number.expr)
         none = f"CAST([NULL] AS {listed.type.duckdb})"
@@ -69,9 +70,7 @@ def rows_of(
     if name in OF_PAIRS:
         value = FUNCTIONS[OF_PAIRS[name]]([binder.bind(call.expressions[0]), column.expr])
         shown.append(Visible(name, computed.column(value, "value")))
-    ordinality = relation.args.get("ordinality") or call.args.get("offset")
     if ordinality:
-        named = name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality"
         shown.append(Visible(name, computed.column(place, named).renamed(named)))
     return computed.apply(node), Scope(tuple(shown))
 
