@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 
+from verify.fuzz.comparison import difference
 from verify.fuzz.faults import Given
 from verify.fuzz.rescaling import of_bucket
 from verify.fuzz.windowed_streams import Batch
@@ -33,6 +35,16 @@ class Buckets:
         """Return the results of a batch."""
         clock = Clock(batch.watermark, batch.processing_time)
         return self._results(lambda store, parts: make_engine(self.program).run(store, parts, clock), batch.parts)
+
+    def run_again(self, batch: Batch, draw: Random) -> tuple[Rows, bool]:
+        """Return the results of a batch, and whether they are the same when it is run again, as sometimes it is."""
+        before = [each.snapshot() for each in self.stores]
+        got = self.run(batch)
+        if draw.random() >= 0.3:
+            return got, True
+        for store, snapshot in zip(self.stores, before, strict=True):
+            store.restore(snapshot)
+        return got, difference(got, self.run(batch)) is None
 
     def begin(self, past: Sequence[pa.Table], cut: int) -> Rows:
         """Begin with the rows of a history."""

@@ -74,8 +74,9 @@ class OverOnClose:
         emitted = []
         for new in arrived.values():
             emitted += self._advance(self._partition.spelled(new[0]), new, closed)
+        wanted = None if only is None else encode_key(only)
         for partition in self.waiting() if closed > MIN else ():
-            if only is None or encode_key(partition) == encode_key(only):
+            if wanted is None or encode_key(partition) == wanted:
                 emitted += self._advance(partition, [], closed)
         return emitted
 

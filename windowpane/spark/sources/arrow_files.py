@@ -23,6 +23,7 @@ from windowpane.planning.sinks import SparkOptions
 from windowpane.spark.session.column_names import folding
 from windowpane.spark.sources.arrow_rows import ArrowRows, Reading
 from windowpane.spark.sources.file_names import START_AGAIN, has_one_file_a_batch, is_pattern, odd_name
+from windowpane.spark.sources.parquet_files import OPTIONS
 from windowpane.spark.sources.parquet_reader import local_path
 from windowpane.spark.sources.remote_files import RemoteFiles, RemoteReader
 from windowpane.spark.stages.types import arrow_schema, declared_schema
@@ -42,26 +43,14 @@ class CsvFormat:
     null: str = ""  # the text of NULL, quoted or not, as for Spark's reader
 
 
-_OPTIONS = frozenset(
-    [
-        "maxfilespertrigger",
-        "maxbytespertrigger",
-        "maxfileage",
-        "maxcachedfiles",
-        "discardcachedinputratio",
-        "latestfirst",
-        "filenameonly",
-        "cleansource",
-        "sourcearchivedir",
-        "pathglobfilter",
-        "recursivefilelookup",
-        "modifiedbefore",
-        "modifiedafter",
-        "ignoremissingfiles",
-        "ignoredpathsegmentregex",
-        "basepath",
-    ]
-)
+_OPTIONS = OPTIONS | {
+    "discardcachedinputratio",
+    "modifiedbefore",
+    "modifiedafter",
+    "ignoremissingfiles",
+    "ignoredpathsegmentregex",
+    "basepath",
+}
 """Those of Spark's file source that say which files there are; those with a dot are settings of Hadoop's.
 
 All others say how a file is read. Spark would pass over them without a word, since Arrow reads.

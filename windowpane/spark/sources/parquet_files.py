@@ -30,7 +30,7 @@ from windowpane.windowing.expressions import names_in
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OPTIONS = frozenset(
+OPTIONS = frozenset(
     {
         "maxfilespertrigger",
         "maxbytespertrigger",
@@ -107,7 +107,7 @@ def _reason(spark: SparkSession, schema: T.StructType, relation: FileRelation) -
         return f"{relation.path} is on another file system, where wp.read_in_arrow reads"
     if "=" in relation.path:
         return f"{relation.path} holds values of a column"
-    options = sorted(relation.options.keys() - _OPTIONS)
+    options = sorted(relation.options.keys() - OPTIONS)
     if options:
         return f"the option {options[0]} may say how"
     settings = [name for name in _SETTINGS if spark.conf.get(name, None) is not None]

@@ -15,7 +15,7 @@ from windowpane.sql.expressions.expr import Expr, build, convert
 from windowpane.sql.expressions.operators import key_value
 from windowpane.sql.expressions.types import SqlType, common, comparison_type
 from windowpane.sql.nodes import Node
-from windowpane.sql.windows.series import call_in_from, looks_aside, rows_of
+from windowpane.sql.windows.series import call_in_from, called, looks_aside, rows_of
 
 _KINDS = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
@@ -45,8 +45,8 @@ class Joins:
         if closer and looks_aside(join.this):
             right, other = self._alone(join, closer)
             return plan.join(node, right, "inner", (), None, self._query.ids), self._distinct(join, scope, other)
-        call = call_in_from(join.this) if looks_aside(join.this) else None
-        if call is not None:
+        call = call_in_from(join.this)
+        if call is not None and looks_aside(join.this):
             return self._rows_of(call, node, scope, join, _KINDS[side])
         if isinstance(join.this, exp.Lateral):
             return self._lateral(node, scope, join, _KINDS[side])
@@ -176,7 +176,7 @@ class Joins:
 
     def _rows_of(self, call: exp.Expr, node: Node, scope: Scope, join: exp.Expr, kind: str) -> tuple[Node, Scope]:
         """Join each row with the elements of an array, or the rows of another call, which may be of columns of it."""
-        name = "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
+        name = called(call)
         self._check_unconditional(join, kind, name, f"CROSS JOIN {name}(...) and LEFT JOIN {name}(...) ON TRUE are.")
         binder = ScalarBinder(self._text, scope, name, self._query.now)
         node, added = rows_of(join.this, node, binder, self._query.ids, self._text, keeps=kind == "left")

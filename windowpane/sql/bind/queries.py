@@ -30,7 +30,7 @@ from windowpane.sql.patterns.clause import match_recognize
 from windowpane.sql.scalar.sets import SETS
 from windowpane.sql.windows.default_frames import ROWS
 from windowpane.sql.windows.gap_fill import gap_fill
-from windowpane.sql.windows.series import OF_PAIRS, call_in_from, one_row, rows_of
+from windowpane.sql.windows.series import OF_PAIRS, call_in_from, called, one_row, rows_of
 from windowpane.sql.windows.table_functions import NAMES, TableFunctions, read_call
 
 _MOST_ROWS = 2**63 - 1
@@ -175,8 +175,8 @@ class QueryBinder:
             bound = self.ordered(bound, tree) if isinstance(tree, exp.Subquery) else bound
             node, scope = self._as_table(bound, "")
         elif call is not None:
-            name = "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
-            node, scope = rows_of(tree, one_row(self.ids), ScalarBinder(self.text, Scope(), name, self.now), self.ids, self.text)
+            binder = ScalarBinder(self.text, Scope(), called(call), self.now)
+            node, scope = rows_of(tree, one_row(self.ids), binder, self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
             node, scope = self._table_function(tree.this, tables)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):

@@ -121,10 +121,7 @@ def without_element(document: str, index: int) -> str:
 
 def without_path(document: str, path: Path) -> str:
     """Return a value without what is at the end of a path."""
-    value = read(document)
-    if not isinstance(value, dict | list):
-        raise InvalidValueError("cannot delete path in scalar")
-    parent, last = _end(value, path)
+    value, parent, last = _opened(document, path, "delete")
     place = _place(parent, last)
     if place is not None:
         del parent[place]
@@ -140,10 +137,7 @@ def with_value(document: str, path: Path, new: str, creates: bool) -> str:
         new: what stands there afterwards.
         creates: whether a key is added to an object, and an element to that end of an array which the last step lies beyond.
     """
-    value = read(document)
-    if not isinstance(value, dict | list):
-        raise InvalidValueError("cannot set path in scalar")
-    parent, last = _end(value, path)
+    value, parent, last = _opened(document, path, "set")
     place = _place(parent, last)
     if place is not None:
         parent[place] = read(new)
@@ -154,8 +148,11 @@ def with_value(document: str, path: Path, new: str, creates: bool) -> str:
     return write(value)
 
 
-def _end(value: Any, path: Path) -> tuple[Any, str]:
-    """Return the object or array that the last step of a path is in, and the step; nothing where the path leads nowhere."""
+def _opened(document: str, path: Path, verb: str) -> tuple[Any, Any, str]:
+    """Return a value, the object or array in it that the last step of a path is in, if there is one, and the step."""
+    top = value = read(document)
+    if not isinstance(value, dict | list):
+        raise InvalidValueError(f"cannot {verb} path in scalar")
     for number, step in enumerate(path, 1):
         if not isinstance(value, dict | list):
             break
@@ -164,12 +161,12 @@ def _end(value: Any, path: Path) -> tuple[Any, str]:
         if isinstance(value, list) and _index(step) is None:
             raise InvalidTextError(f'path element at position {number} is not an integer: "{step}"')
         if number == len(path):
-            return value, step
+            return top, value, step
         place = _place(value, step)
         if place is None:
             break
         value = value[place]
-    return None, ""
+    return top, None, ""
 
 
 def _place(value: Any, step: str) -> Any:

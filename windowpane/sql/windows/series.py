@@ -34,6 +34,11 @@ def call_in_from(relation: exp.Expr) -> exp.Expr | None:
     return call if is_set or isinstance(call, exp.Unnest) else None
 
 
+def called(call: exp.Expr) -> str:
+    """Return what messages name a call by."""
+    return "UNNEST" if isinstance(call, exp.Unnest) else str(call.this).lower()
+
+
 def looks_aside(relation: exp.Expr) -> bool:
     """Whether a relation may name columns of those before it."""
     call = call_in_from(relation)
@@ -56,7 +61,7 @@ def rows_of(
     call = call_in_from(relation)
     if call is None:
         raise MistakeError("a relation of rows is a call")
-    name = "unnest" if isinstance(call, exp.Unnest) else str(call.this).lower()
+    name = called(call).lower()
     listed, series = (_unnested(call, binder, text), None) if name == "unnest" else _listed(call, binder, text)
     ordinality = relation.args.get("ordinality") or call.args.get("offset")
     named = name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality" if ordinality else name
