@@ -27,7 +27,7 @@ from windowpane.errors import InvalidSpecError, MissingEventTimeError, PatternLi
 from windowpane.kernels.conditions import values
 from windowpane.operators.patterns.values import Path, Values
 from windowpane.planning.description.programs import of_patterns
-from windowpane.planning.engines import combiner_of_patterns, with_engine
+from windowpane.planning.engines import combiner_of_patterns, make_engine, with_engine
 from windowpane.planning.patterns.binding import refuse_no_conditions
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import Constant, Operation
@@ -74,6 +74,15 @@ def test_what_fails_for_want_of_a_row_times_out_where_its_absence_matches(engine
 
     assert found == [[], [(MAIN, ("x", 0, 29))], [(TIMEOUTS, ("y", 1, None))]]
     assert (counts["timeouts"], counts["firings"]) == (1, 1)
+
+
+def test_a_timeout_has_a_row() -> None:
+    """Of the ways that end for want of a b the first one with a row counts: rows that are passed over are none of the match."""
+    measures = [Picked("first", "a", "at"), count_of(None)]
+    paid = program("a?? -> b", measures, within=30, has_timeouts=True)
+    found, _ = replay(make_engine, with_engine(paid), [(MIN, [("x", 0, "a", 1), ("y", 1, "c", 1)]), (MAX, [])])
+
+    assert found == [[], [(TIMEOUTS, ("x", 0, 1))]]
 
 
 @ENGINES

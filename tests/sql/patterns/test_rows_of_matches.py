@@ -77,6 +77,20 @@ CASES: dict[str, tuple[list[Any], str, str, str, list[Any]]] = {
         "PATTERN ((x* y)+ w) WITHIN INTERVAL '1 hour' DEFINE y AS v % 2 = 1, w AS v = 4",
         [(1, 1, 1, "x"), (2, 2, 3, "x"), (3, 3, 5, "y"), (4, 4, 4, "w")],
     ),
+    "measures of rows that no match has are NULL": (
+        BETWEEN,
+        "minute, c, s, n",
+        "MEASURES 7 AS c, COALESCE(SUM(v), 0) AS s, COUNT(*) + 1 AS n ALL ROWS PER MATCH WITH UNMATCHED ROWS",
+        "PATTERN (a) WITHIN INTERVAL '1 hour' DEFINE a AS kind = 'a'",
+        [(1, 7, 1, 2), (2, None, None, None), (3, None, None, None)],
+    ),
+    "measures of empty matches are those of no rows": (
+        BETWEEN,
+        "minute, c, s",
+        "MEASURES 7 AS c, COALESCE(SUM(v), 0) AS s ALL ROWS PER MATCH WITH UNMATCHED ROWS",
+        "PATTERN (a | b*) WITHIN INTERVAL '1 hour' DEFINE a AS kind = 'a', b AS kind = 'b'",
+        [(1, 7, 1), (2, 7, 0), (3, 7, 4)],
+    ),
     "rows of one time go by the next column": (
         [(1, "r", 5), (1, "r", None), (1, "r", 7), (2, "end", 0)],
         "n, w, p",

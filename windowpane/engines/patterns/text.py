@@ -53,6 +53,8 @@ def refusal_of(spec: PatternSpec) -> str | None:
         return "a measure is of rows behind the match"
     if spec.has_timeouts and any(isinstance(part, Absence | Last) for part in every_part(spec.pattern)):
         return "it has timeouts of a pattern that waits for the end"
+    if spec.has_timeouts and regex.may_pass_first(spec.pattern):
+        return "its first row may be passed over, and a timeout has a row"
     return regex.refusal(spec.pattern, len(spec.conditions))
 
 

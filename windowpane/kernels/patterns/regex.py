@@ -97,7 +97,7 @@ class PatternText:
     @cached_property
     def openings(self) -> Mask:
         """The bytes that are rows which a match can begin with."""
-        if _may_pass_first(self.pattern):
+        if may_pass_first(self.pattern):
             return np.arange(256) >= ROW
         return self.taken(first_variables(self.pattern)[0])
 
@@ -241,16 +241,16 @@ def refusal(pattern: Pattern, conditions: int) -> str | None:
     return None
 
 
-def _may_pass_first(pattern: Pattern) -> bool:
+def may_pass_first(pattern: Pattern) -> bool:
     """Whether the first row of a match can be one that is passed over, since what is before the arrow can do without a row."""
     if isinstance(pattern, tree.Sequence):
         for part in pattern.parts:
-            if _may_pass_first(part):
+            if may_pass_first(part):
                 return True
             if not first_variables(part)[1]:
                 return False
         return False
-    return isinstance(pattern, tree.Passing) or any(map(_may_pass_first, pattern.parts))
+    return isinstance(pattern, tree.Passing) or any(map(may_pass_first, pattern.parts))
 
 
 def _is_plain(part: Pattern) -> bool:

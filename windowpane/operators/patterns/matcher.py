@@ -130,7 +130,7 @@ class Attempt:
     key: Value = None  # the partition, for messages
     most_steps: int = MAX_STEPS  # after so many steps the search is given up
     partial: tuple[Label, ...] | None = field(default=None, init=False)
-    """The first path that ended for want of a row: of an attempt that failed, or that waits for one."""
+    """The first path with a row that ended for want of another: of an attempt that failed, or that waits for one."""
 
     def __post_init__(self) -> None:
         self._values = Values(self, self.start, self.number)
@@ -194,7 +194,7 @@ class Attempt:
                         return False
                     row += 1
                 return True
-        if row >= self.known and self.partial is None and len(path):
+        if row >= self.known and self.partial is None and any(label.variable is not None for label in path.labels):
             self.partial = tuple(path.labels)
         if not self.has(row):
             return False

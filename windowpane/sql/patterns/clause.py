@@ -79,7 +79,8 @@ class _Clause:
 
     def bound(self, node: Node) -> tuple[Node, Scope]:
         spec = self._spec()
-        measures = [(each.alias_or_name, self.values.measure(each.this)) for each in self.tree.args.get("measures") or []]
+        of_unmatched, written = self.rows == "all unmatched", self.tree.args.get("measures") or []
+        measures = [(each.alias_or_name, self.values.measure(each.this, of_unmatched=of_unmatched)) for each in written]
         node = self._closed(node) if self.query.streaming else node
         for name in node.key:
             column = node.column(name)

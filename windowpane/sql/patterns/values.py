@@ -120,9 +120,16 @@ class MatchValues:
         binder.names = self.names
         return binder
 
-    def measure(self, tree: exp.Expr) -> Expr:
-        """Return a measure, over the columns of values that come out of the pattern."""
-        return settled(_MeasureBinder(self, False).bind(tree))
+    def measure(self, tree: exp.Expr, *, of_unmatched: bool) -> Expr:
+        """Return a measure, over the columns of values that come out of the pattern.
+
+        ``of_unmatched``: whether rows come out that no match has; a measure of these is NULL (SQL:2016).
+        """
+        measure = settled(_MeasureBinder(self, False).bind(tree))
+        if not of_unmatched or measure.column:
+            return measure
+        rows = self.measured(Unbound(None, (), Aggregate("count")), BIGINT, "count")
+        return build(measure.type, "CASE WHEN {0} IS NOT NULL THEN {1} END", rows, measure, name=measure.name)
 
     def measured(self, value: Expression, kind: SqlType, name: str, *, is_final: bool = False) -> Expr:
         """Return the column of a value that comes out of the pattern."""
