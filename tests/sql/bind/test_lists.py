@@ -23,6 +23,14 @@ QUERIES = [
     "SELECT id, g.n FROM t LEFT JOIN LATERAL generate_series(2, id) AS g(n) ON TRUE",
     "SELECT n, x FROM generate_series(5, 1, -2) AS g(n), unnest(ARRAY[10, 20]) AS u(x)",
     "SELECT moment FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-02', INTERVAL '12 hours') AS g(moment)",
+    "SELECT id, (SELECT sum(x) FROM unnest(a) AS u(x)) AS s, (SELECT count(*) FROM unnest(t.a) AS u(x)) AS n FROM t",
+    "SELECT id, (SELECT max(x) FROM unnest([id, a[1], NULL]) AS u(x)) AS m FROM t",
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM unnest(a) AS u(x) WHERE x = 7)",
+    "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM unnest(a) AS u(x) WHERE x > t.id + 3)",
+    "SELECT id FROM t WHERE 7 NOT IN (SELECT x FROM unnest(a) AS u(x))",
+    "SELECT id, (SELECT count(*) FROM unnest(a) AS u(x) JOIN t AS o ON o.id + 3 = u.x) AS n FROM t",
+    "SELECT id, s.least, s.most FROM t, LATERAL (SELECT min(x) AS least, max(x) AS most FROM unnest(a) AS u(x)) AS s",
+    "SELECT id, (SELECT sum(n) FROM generate_series(1, id) AS g(n)) AS s FROM t",
 ]
 
 
@@ -37,6 +45,14 @@ def test_keys_of_an_object_with_their_values() -> None:
         "SELECT id, e.v FROM t LEFT JOIN jsonb_each(j) AS e(k, v) ON TRUE WHERE k IS NULL": [(3, None), (4, None)],
         "SELECT * FROM jsonb_each('{\"a\":1}')": [("a", "1")],
         "SELECT id, x FROM t, jsonb_array_elements_text(t.j -> 'b') AS x": [(1, "x")],
+        "SELECT id, value, x.value || '!' AS more FROM t, jsonb_array_elements_text(t.j -> 'b') AS x": [(1, "x", "x!")],
+        "SELECT id, (SELECT count(*) FROM jsonb_object_keys(j)) AS n FROM t": [(1, 2), (2, 1), (3, 0), (4, 0)],
+        "SELECT id, (SELECT max(e.value) FROM jsonb_each_text(j) AS e WHERE key <> 'a') AS m FROM t": [
+            (1, '["x"]'),
+            (2, "d"),
+            (3, None),
+            (4, None),
+        ],
     }
     with Session(":memory:") as session:
         session.run("CREATE TABLE t (id int PRIMARY KEY, j jsonb)")

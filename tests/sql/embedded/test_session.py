@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import SqlNameError, SqlRunError, StoreError, UnsupportedSqlError
+from windowpane.errors import SqlNameError, SqlRunError, SqlSyntaxError, StoreError, UnsupportedSqlError
 from windowpane.sql import Session
+from windowpane.sql.shell.commands import left_of
 from windowpane.stores import open_store
 
 
@@ -189,6 +191,44 @@ def test_files_are_taken_in_once(tmp_path: Path, session: Session) -> None:
         pq.write_table(pa.table({"k": pa.array([number], pa.int64()), "v": [value]}), folder / f"{number}.parquet")
         session.run("FLUSH; FLUSH")
         assert session.query("SELECT n, v FROM n").rows() == [(number + 1, value)]
+
+
+def test_columns_that_are_not_named_are_those_of_files_of_parquet(tmp_path: Path) -> None:
+    folder, store = tmp_path / "in", str(tmp_path / "views.duckdb")
+    folder.mkdir()
+    script = f"CREATE SOURCE s (WATERMARK FOR at AS at) WITH (connector = 'parquet', path = '{folder}');"
+    with Session(store) as session:
+        with pytest.raises(SqlSyntaxError, match="there is no file yet"):
+            session.run(script)
+        times = pa.array([0, 3_600_000_000], pa.timestamp("us", "UTC"))
+        price = pa.array([Decimal("1.50"), None], pa.decimal128(10, 2))
+        columns = {
+            "at": times,
+            "Item": ["a", "b"],
+            "of": [{"x": 1}, None],
+            "price": price,
+            "small": pa.array([255, 0], pa.uint8()),
+        }
+        pq.write_table(pa.table(columns), folder / "first.parquet")
+        session.run(script)
+        with pytest.raises(SqlNameError, match=r"""whose capitals need quotes: "Item"\."""):
+            session.run("CREATE MATERIALIZED VIEW v AS SELECT Item FROM s")
+    (folder / "first.parquet").rename(tmp_path / "first.parquet")
+    with Session(store) as session:
+        assert left_of(session, script).strip(" ;") == ""  # it is there
+        session.run("CREATE MATERIALIZED VIEW v AS SELECT at, \"Item\", of->>'x' AS x, price, small FROM s")
+        (tmp_path / "first.parquet").rename(folder / "first.parquet")
+        session.run("FLUSH")
+        kinds = [row[:2] for row in session.query("DESCRIBE s").rows()]
+        rows = session.query("SELECT * FROM v ORDER BY at").text_rows()
+    assert kinds == [
+        ("at", "timestamp with time zone"),
+        ("Item", "character varying"),
+        ("of", "jsonb"),
+        ("price", "numeric"),
+        ("small", "smallint"),
+    ]
+    assert rows == [["1970-01-01 00:00:00+00:00", "a", "1", "1.5", "255"], ["1970-01-01 01:00:00+00:00", "b", None, None, "0"]]
 
 
 def test_a_sink_follows_its_view(tmp_path: Path, session: Session) -> None:

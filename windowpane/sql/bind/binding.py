@@ -28,14 +28,14 @@ class Binding(Protocol):
     window_places: dict[str, exp.Expr]
     arrival_times: set[str]
 
-    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
-        """Return a subquery as a plan, and what ties it to the query around it."""
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node) -> Inner:
+        """Return a subquery as a plan, and what ties it to the query around it, which has these rows."""
 
     def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:
         """Return the value of a constant expression, as a type if one is given."""
 
-    def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
-        """Return the rows of FROM, and the names that can be used of them."""
+    def relation(self, tree: exp.Expr, tables: Tables, rows: Node | None = None) -> tuple[Node, Scope]:
+        """Return the rows of FROM, and the names that can be used of them; a call may be one of columns of ``rows``."""
 
     def aliased(self, scope: Scope, alias: exp.Expr | None) -> Scope:
         """Return a scope under the names of an alias."""

@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from windowpane.errors import present
+from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.bound_query import BoundQuery
 from windowpane.sql.bind.conditions import key_pair
-from windowpane.sql.bind.scope import Column, Scope
-from windowpane.sql.expressions.binder import ScalarBinder, name_of
+from windowpane.sql.bind.scope import Column, Ids, Scope
+from windowpane.sql.expressions.binder import ScalarBinder, name_of, resolved
 from windowpane.sql.expressions.expr import Expr, build
 from windowpane.sql.expressions.operators import logical
 from windowpane.sql.expressions.types import BOOLEAN
+from windowpane.sql.nodes import Node
 from windowpane.sql.parse.positions import Text
+from windowpane.sql.windows.series import call_in_from, called
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,9 @@ class _Nested(Scope):
 class Ties:
     """Collects the ties of one subquery while it is bound."""
 
-    def __init__(self, text: Text, around: Scope) -> None:
-        self._text, self._around = text, around
+    def __init__(self, text: Text, around: Scope, rows: Node | None) -> None:
+        """Begin with none; ``rows`` are those of the query around."""
+        self._text, self._around, self._rows = text, around, rows
         self.keys: list[tuple[Expr, Expr]] = []
         self.condition: Expr | None = None
 
@@ -89,6 +94,28 @@ class Ties:
             if not scope.find(name, table) and self._around.find(name, table):
                 return part
         return None
+
+    def relation(self, tree: exp.Expr, ids: Ids, now: str) -> tuple[exp.Expr, Node | None]:
+        """Return a relation, and the rows that it is computed of if it is a call of columns around: its arguments, each once.
+
+        A row around has the rows of its own arguments: the call has none where an argument is NULL.
+        """
+        call, rows = call_in_from(tree), self._rows
+        if call is None or rows is None or all(self.names_around(each, Scope()) is None for each in call.expressions):
+            return tree, None
+        tree = tree.copy()
+        call, binder = (
+            present(call_in_from(tree), "a copy is a call, too"),
+            ScalarBinder(self._text, self._around, called(call), now),
+        )
+        items = []
+        for argument in call.expressions:
+            value = binder.bind(argument)
+            if value.columns:
+                items.append((ids.column("argument", value.type), value))
+                argument.replace(resolved(items[-1][0]))
+        self.keys += [(value, column.expr) for column, value in items]
+        return tree, plan.distinct(plan.project(rows, items), [column.id for column, _ in items])
 
     def take(self, conditions: Sequence[exp.Expr], scope: Scope, now: str) -> list[exp.Expr]:
         """Keep the conditions that name columns of the query around it, and return the others."""

@@ -165,7 +165,7 @@ class Joins:
                 join, "LATERAL with anything but a subquery", "LATERAL (SELECT ...) and LATERAL UNNEST(...) are."
             )
         self._check_unconditional(join, kind, "LATERAL", "JOIN LATERAL ... ON TRUE is.")
-        inner = self._query.bind_inner(tree.this, self._tables, scope)
+        inner = self._query.bind_inner(tree.this, self._tables, scope, node)
         ours, values = plan.Computed(self._query.ids), plan.Computed(self._query.ids)
         keys = [(ours.column(outer).id, column.id) for outer, column in inner.keys]
         kind = "left" if inner.of_nothing else kind

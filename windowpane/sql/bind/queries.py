@@ -101,8 +101,8 @@ class QueryBinder:
         self._check_unread(named)
         return bound
 
-    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope) -> Inner:
-        """Return a subquery as a plan, and what ties it to the query around it."""
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node) -> Inner:
+        """Return a subquery as a plan, and what ties it to the query around it, which has these rows."""
         while isinstance(tree, exp.Subquery) and {part for part, value in tree.args.items() if value} <= {"this", "alias"}:
             tree = tree.this
         if not isinstance(tree, exp.Select):
@@ -110,7 +110,7 @@ class QueryBinder:
             return Inner(bound, is_single=not bound.node.key)
         tables = dict(tables)
         named = self._take_with(tree, tables)
-        inner = SelectPlan(self, tree, tables, around).inner()
+        inner = SelectPlan(self, tree, tables, around, rows).inner()
         self._check_unread(named)
         return inner
 
@@ -160,7 +160,7 @@ class QueryBinder:
             raise self.text.type_error(tree, f"{what} of {found} is out of range for type bigint.")
         return found
 
-    def relation(self, tree: exp.Expr, tables: Tables) -> tuple[Node, Scope]:
+    def relation(self, tree: exp.Expr, tables: Tables, rows: Node | None = None) -> tuple[Node, Scope]:
         alias = tree.args.get("alias")
         version = tree.args.get("version")
         if version is not None:
@@ -176,7 +176,7 @@ class QueryBinder:
             node, scope = self._as_table(bound, "")
         elif call is not None:
             binder = ScalarBinder(self.text, Scope(), called(call), self.now)
-            node, scope = rows_of(tree, one_row(self.ids), binder, self.ids, self.text)
+            node, scope = rows_of(tree, rows or one_row(self.ids), binder, self.ids, self.text)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Anonymous):
             node, scope = self._table_function(tree.this, tables)
         elif isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):

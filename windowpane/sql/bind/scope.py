@@ -37,6 +37,8 @@ class Visible:
     column: Column
     merged: bool = False
     """Whether a NATURAL or USING join has merged it into another column, so that its bare name means that one."""
+    is_row: bool = False
+    """Whether it is the whole row of its table, a call that returns one value, so that the table's bare name means it, too."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Scope:
     def find(self, name: str, table: str | None = None) -> list[Column]:
         if table is not None:
             return [each.column for each in self.visible if each.table == table and each.column.name == name]
-        return [each.column for each in self.visible if each.column.name == name and not each.merged]
+        found = [each.column for each in self.visible if each.column.name == name and not each.merged]
+        return found or [each.column.renamed(name) for each in self.visible if each.is_row and each.table == name]
 
     def tables(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each.table for each in self.visible))

@@ -33,16 +33,18 @@ from windowpane.sql.windows.temporal_filters import asks_the_clock, in_time
 class SelectPlan:
     """One SELECT on its way to a plan: FROM first, then what each clause adds."""
 
-    def __init__(self, query: Binding, tree: exp.Select, tables: Tables, around: Scope | None = None) -> None:
-        """Bind FROM; ``around`` are the columns of the query around a subquery."""
+    def __init__(
+        self, query: Binding, tree: exp.Select, tables: Tables, around: Scope | None = None, rows: Node | None = None
+    ) -> None:
+        """Bind FROM; ``around`` are the columns of the query around a subquery, and ``rows`` its rows."""
         self.query, self.tree, self.tables = query, tree, tables
         self.text, self.ids = query.text, query.ids
+        self.ties = Ties(self.text, around or Scope(), rows)
         self.node, self.scope = self._from()
         self.windows = WindowCalls(self.text, self.ids, query.evaluate, query.default_frame)
         self.groups: Groups | None = None
         self.sets = SetCalls(self.text, self.ids)
         self.subqueries = Subqueries(self)
-        self.ties = Ties(self.text, around or Scope())
         self._tied: list[Column] = []
         self._of_nothing: tuple[Expr, ...] = ()
         self._stamp: Column | None = None
@@ -138,7 +140,8 @@ class SelectPlan:
         source = self.tree.args.get("from_")
         if source is None:
             return one_row(self.ids), Scope()
-        node, scope = self.query.relation(source.this, self.tables)
+        relation, rows = self.ties.relation(source.this, self.ids, self.query.now)
+        node, scope = self.query.relation(relation, self.tables, rows)
         return Joins(self.query, self.tables).apply(node, scope, self.tree.args.get("joins") or [])
 
     def _binder(self, clause: str, *, windows: bool = False, grouped: bool = True) -> SelectBinder:

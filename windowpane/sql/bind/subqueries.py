@@ -61,7 +61,7 @@ class Subqueries:
         self._above: list[_Beside] = []
 
     def _inner(self, tree: exp.Expr) -> Inner:
-        return self._select.query.bind_inner(tree, self._select.tables, self._select.scope)
+        return self._select.query.bind_inner(tree, self._select.tables, self._select.scope, self._select.node)
 
     # --- conditions of WHERE ---------------------------------------------------------------------------
 

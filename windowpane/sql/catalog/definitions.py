@@ -27,6 +27,7 @@ from windowpane.sql.catalog.relations import PlainView, Relation, StoredColumn
 from windowpane.sql.catalog.renaming import Edit, edited, followed_name, move_stored, own_name, read_names
 from windowpane.sql.embedded import sinks, tables
 from windowpane.sql.embedded.declared_tables import declared_columns, table_info
+from windowpane.sql.embedded.file_sources import columns_of_files
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.binder import name_of
 from windowpane.sql.expressions.expr import quoted
@@ -158,22 +159,25 @@ class Definitions:
         return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
 
     def _lasting_text(self, statement: CreateTable) -> str:
-        """Return the definition of a table without the query that filled it, which may read what is dropped later."""
-        if statement.query is None or statement.columns:
+        """Return the definition of a table with its columns: the query and the files that told them may be gone later."""
+        if statement.columns:
             return statement.definition
         info = self._catalog.entries[statement.name]
         if not isinstance(info, TableInfo):
             raise MistakeError("the table was just made")
         columns = ", ".join(f"{quoted(column.name)} {declaration(column.type)}" for column in info.relation.visible)
+        if statement.query is None:
+            return statement.with_columns(columns)
         return f"CREATE TABLE {quoted(statement.name)} ({columns}){' APPEND ONLY' if statement.append_only else ''}"
 
     def _add_table(self, statement: CreateTable, text: Text, *, is_new: bool) -> None:
+        self._runner.check_source(statement.options, statement.place, is_new=is_new)
         columns = declared_columns(statement, text)
         bound = None
         if statement.query is not None:
             bound = self.binder(text).bind(statement.query)
             columns = columns or tuple(StoredColumn(column.name, as_declared(column.type)) for column in bound.outputs)
-        self._runner.check_source(statement.options, statement.place, is_new=is_new)
+        columns = columns or columns_of_files(self._storage, statement.options["path"], statement.place)
         info = table_info(statement, columns, text, self._setting(LATE_ROWS))
         if is_new:
             tables.create(self._storage, info)

@@ -21,14 +21,23 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.connectors.object_stores import Location, is_remote
-from windowpane.errors import MalformedRowError, SqlNameError, SqlRunError, StoreError, UnreadableFileError, UnsupportedSqlError
+from windowpane.errors import (
+    MalformedRowError,
+    SqlNameError,
+    SqlRunError,
+    SqlSyntaxError,
+    StoreError,
+    UnreadableFileError,
+    UnsupportedSqlError,
+)
 from windowpane.hidden_columns import ORIGIN
 from windowpane.malformed import Cells, MalformedRow, Misread, csv_cells, csv_delimiter, json_cells, json_documents
 from windowpane.sql.catalog.entries import TableInfo
+from windowpane.sql.catalog.relations import StoredColumn
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import SqlType, held_as
 from windowpane.sql.failures.duck_words import in_words
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken
@@ -82,6 +91,26 @@ def check_is_there(path: str, place: Place) -> None:
         known = known.parent
     if not known.exists():
         raise place.error(SqlNameError, f"path = {path!r}: there is no {str(known)!r}. Make the folder first, or mend the path.")
+
+
+def columns_of_files(storage: Storage, path: str, place: Place) -> tuple[StoredColumn, ...]:
+    """Return the columns of files of Parquet: those of the first one, under their names there.
+
+    Raises:
+        SqlSyntaxError: there is no file yet, or a column is of a type that SQL does not have.
+    """
+    first = min(_files(path), default=None)
+    if first is None:
+        message = f"path = {path!r}: there is no file yet to take columns from. Write the columns behind the name of the source."
+        raise place.error(SqlSyntaxError, message)
+    with _on_this_machine(path, first) as local:
+        held = storage.run(f"DESCRIBE FROM read_parquet({text_literal(local)})")
+    kinds = {name: held_as(kind) for name, kind, *_ in held}
+    for name, kind, *_ in held:
+        if kinds[name] is None:
+            message = f"column {name!r} of {first!r} is of type {kind}. Write the columns behind the source's name, without it."
+            raise place.error(SqlSyntaxError, message)
+    return tuple(StoredColumn(name, kind) for name, kind in kinds.items() if kind is not None)
 
 
 class TakenFiles:

@@ -13,7 +13,7 @@ from windowpane.sql.bind.scope import Column, Scope
 from windowpane.sql.embedded.macros import NOW
 from windowpane.sql.expressions import operators
 from windowpane.sql.expressions.aggregates import AGGREGATES
-from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, settled
+from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, quoted, settled
 from windowpane.sql.expressions.forms import FORMS, REPLACING, row_values, rows_equal
 from windowpane.sql.expressions.functions import FUNCTIONS
 from windowpane.sql.expressions.types import (
@@ -145,13 +145,17 @@ class ScalarBinder:
             raise self.text.name_error(tree, f"column {shown!r} is ambiguous: its table has it twice. Give each a name with AS.")
         if found:
             raise self.text.name_error(tree, f"column {shown!r} is ambiguous: several tables have it. Write it as table.{name}.")
-        raise self.text.name_error(tree, f"there is no column {shown!r} here{self._nearest(table)}")
+        raise self.text.name_error(tree, f"there is no column {shown!r} here{self._nearest(name, table)}")
 
-    def _nearest(self, table: str | None) -> str:
+    def _nearest(self, name: str, table: str | None) -> str:
         tables = self.scope.tables()
         if table is not None and tables and table not in tables:
             return f": there is no table {table!r} in FROM; there are {', '.join(tables)}."
-        names = ", ".join(dict.fromkeys(column.name for column in self.scope.of_table(table)))
+        known = dict.fromkeys(column.name for column in self.scope.of_table(table))
+        alike = next((each for each in known if each.lower() == name.lower()), None)
+        if alike is not None:
+            return f"; there is {alike!r}, whose capitals need quotes: {quoted(alike)}."
+        names = ", ".join(known)
         return f"; there are {names}." if names else f": {self.clause} can name no column."
 
     def _cast(self, tree: exp.Expr) -> Expr:

@@ -142,6 +142,34 @@ def _declared(precision: int, scale: int) -> SqlType | None:
     return numeric(scale, precision - scale) if 1 <= precision <= DIGITS and scale <= precision else None
 
 
+_HELD = {
+    **{duckdb: SqlType(name) for name, (duckdb, words) in _KINDS.items() if words and name != "numeric"},
+    **{f"TIMESTAMP_{unit}": TIMESTAMP for unit in ("S", "MS", "NS")},
+    "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ,
+    "TINYINT": SMALLINT,
+    "UTINYINT": SMALLINT,
+    "USMALLINT": INTEGER,
+    "UINTEGER": BIGINT,
+    "UBIGINT": numeric(0, 20),
+    "HUGEINT": numeric(0),
+    "UUID": VARCHAR,
+}
+"""The type of values by what DuckDB calls theirs: the narrowest that has room for all."""
+
+
+def held_as(duckdb: str) -> SqlType | None:
+    """Return the type that has room for values of one of DuckDB's, ``None`` if there is none; fields and maps are jsonb."""
+    if duckdb.endswith("[]"):
+        element = held_as(duckdb[:-2])
+        return None if element is None else array_of(element)
+    if duckdb.startswith(("STRUCT(", "MAP(")):
+        return JSONB
+    if duckdb.startswith("DECIMAL("):
+        precision, scale = duckdb.removeprefix("DECIMAL(").removesuffix(")").split(",")
+        return _declared(int(precision), int(scale))
+    return _HELD.get(duckdb)
+
+
 def as_declared(kind: SqlType) -> SqlType:
     """Return the type of a column made by ``AS query``: a numeric without a scale, if its digits have room there."""
     if kind.element is not None:

@@ -43,7 +43,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """``CREATE TABLE`` or ``CREATE SOURCE``; ``definition`` is its text without ``AS query``."""
+    """``CREATE TABLE`` or ``CREATE SOURCE``.
+
+    ``definition`` is its text without ``AS query``; ``head`` is the text before its columns, or before where they would be.
+    """
 
     name: str
     columns: tuple[ColumnSpec, ...]
@@ -57,6 +60,12 @@ class CreateTable(Statement):
     conflict: OnConflict = OVERWRITE
     definition: str = ""
     small: bool = False
+    head: str = ""
+
+    def with_columns(self, columns: str) -> str:
+        """Return the definition with columns where it names none."""
+        rest = self.definition[len(self.head) :]
+        return f"{self.head}{columns}, {rest}" if self.head.endswith("(") else f"{self.head} ({columns}){rest}"
 
 
 @dataclass(frozen=True)

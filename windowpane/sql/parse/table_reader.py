@@ -33,7 +33,9 @@ def read_table(cursor: Cursor) -> CreateTable:
         cursor.expect("TABLE")
     guarded = cursor.take("IF", "NOT", "EXISTS")
     name, items = cursor.name(), _Items()
+    head = cursor.text_before()
     if cursor.take("("):
+        head = cursor.text_before()
         _items(cursor, items)
     append_only = cursor.take("APPEND", "ONLY")
     included = _included(cursor, items)
@@ -54,8 +56,8 @@ def read_table(cursor: Cursor) -> CreateTable:
         raise cursor.unsupported(f"{cursor.peek()} here", "Write INCLUDE before WITH (connector = ...), and FORMAT behind it.")
     if cursor.peek() == "LIKE":
         raise cursor.unsupported("LIKE in CREATE TABLE", "Write the columns.")
-    if query is None and not items.columns:
-        raise cursor.syntax_error(f"table {name!r} has no columns.")
+    if query is None and not items.columns and options.get("connector") != "parquet":
+        raise cursor.syntax_error(f"table {name!r} has no columns. Write them behind its name; only Parquet tells its own.")
     spec = tuple(items.columns)
     return CreateTable(
         *cursor.written,
@@ -71,6 +73,7 @@ def read_table(cursor: Cursor) -> CreateTable:
         _checked(conflict, append_only, cursor),
         definition,
         small,
+        head,
     )
 
 

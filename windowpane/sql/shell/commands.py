@@ -58,8 +58,8 @@ def left_of(session: Session, text: str) -> str:
     left = text
     for number, ((start, end), each) in enumerate(statements):
         if number in made and isinstance(each, _CREATING):
-            is_filled = isinstance(each, CreateTable) and each.query is not None
-            if not is_filled and _words(there[each.name]) != _words(each.text):
+            is_found = isinstance(each, CreateTable) and (each.query is not None or not each.columns)
+            if not is_found and _words(there[each.name]) != _words(each.text):
                 message = f"{each.name!r} is in the store already, and was made by other words. Write it as it was, DROP it "
                 raise each.place.error(SqlNameError, f"{message}and what reads it, or take another store.")
         elif not (made and number < made[-1] and isinstance(each, _CHANGING)):

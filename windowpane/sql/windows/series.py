@@ -26,6 +26,9 @@ def one_row(ids: Ids) -> Node:
 OF_PAIRS = {"jsonb_each": "jsonb_extract_path", "jsonb_each_text": "jsonb_extract_path_text"}
 """Functions that return the keys of an object, each with its value: as which function gives it."""
 
+_VALUES = ("jsonb_array_elements", "jsonb_array_elements_text")
+"""Functions whose column in FROM is named ``value``, and not by the function or the alias (PostgreSQL's OUT parameters)."""
+
 
 def call_in_from(relation: exp.Expr) -> exp.Expr | None:
     """Return the call whose rows a relation has, ``None`` for any other relation."""
@@ -65,8 +68,9 @@ def rows_of(
     listed, series = (_unnested(call, binder, text), None) if name == "unnest" else _listed(call, binder, text)
     ordinality = relation.args.get("ordinality") or call.args.get("offset")
     named = name_of(ordinality) if isinstance(ordinality, exp.Identifier) else "ordinality" if ordinality else name
-    column, number = ids.column("key" if name in OF_PAIRS else name, element_type(listed)), ids.column(named, BIGINT)
-    shown, place = [Visible(name, column)], number.expr
+    first = "key" if name in OF_PAIRS else "value" if name in _VALUES else name
+    column, number = ids.column(first, element_type(listed)), ids.column(named, BIGINT)
+    shown, place = [Visible(name, column, is_row=name in _VALUES and not ordinality)], number.expr
     if keeps:
         place = build(BIGINT, "CASE WHEN len({0}) > 0 THEN {1} END", listed, number.expr)
         none = f"CAST([NULL] AS {listed.type.duckdb})"
