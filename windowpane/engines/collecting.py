@@ -139,7 +139,7 @@ class OutputCollector:
         rows = [(result.row, result.key, result.window) for result in results]
         if isinstance(program.spec.function.process, PassThrough):
             rows = [(self._as_row(row), key, window) for row, key, window in rows]
-        check_keys("main", program.keys, self._returned_keys(), rows)
+        check_keys(program.keys, self._returned_keys(), rows)
         main = output_table("main", program.main, rows, given)
         columns += main.columns
         columns += [pa.array(map(_PANE_VALUES[field.name], results), field.type) for field in program.pane_columns]

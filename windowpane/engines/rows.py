@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from windowpane.arrays import Mask
 from windowpane.arrays import python_values as columns
 from windowpane.arrays.misfits import misfit_of, reason_of
 from windowpane.arrays.values import Row, Value
-from windowpane.errors import MissingEventTimeError, OutputSchemaError, UnrepresentableValueError
+from windowpane.errors import InconsistentChangeError, MissingEventTimeError, OutputSchemaError, UnrepresentableValueError
 from windowpane.hidden_columns import TIME
 from windowpane.state.codec import encode_key
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, CHANGE_TYPES
 
 
 def python_values(name: str, column: pa.ChunkedArray) -> list[Value]:
@@ -50,6 +53,25 @@ def refuse_missing_times(rows: pa.Table, keys: Sequence[str], who: str) -> None:
     if rows[TIME].null_count:
         row = rows.slice(rows[TIME].is_null().to_pylist().index(True), 1)
         raise MissingEventTimeError(python_keys(row, keys)[0], who)
+
+
+def appearing(words: pa.ChunkedArray | pa.Array) -> Mask:
+    """Return of which changes of a changelog the row is there behind them."""
+    found: Mask = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
+    return found
+
+
+def refuse_other_words(changes: pa.Table, names: Sequence[str]) -> None:
+    """Refuse a change whose word is none of a changelog, by its columns.
+
+    Raises:
+        InconsistentChangeError: there is one.
+    """
+    is_known = pc.is_in(changes[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))
+    if not pc.all(is_known).as_py():
+        row = python_rows(changes.filter(pc.invert(is_known)).slice(0, 1).select([*names, CHANGE_TYPE]))[0]
+        wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
+        raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), row, wanted)
 
 
 def python_keys(table: pa.Table, names: Sequence[str]) -> list[Value]:
@@ -123,8 +145,8 @@ def _named(output: str, schema: pa.Schema, given: Collection[str], row: object, 
     return row
 
 
-def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Iterable[tuple[Value, Value, Value]]) -> None:
-    """Refuse a row that has another key than its own, which the output would not show; it may leave such columns out.
+def check_keys(keys: pa.Schema, names: Collection[str], rows: Iterable[tuple[Value, Value, Value]]) -> None:
+    """Refuse a row of the main output that has another key than its own, which would not show; it may leave such columns out.
 
     Raises:
         OutputSchemaError: the value of such a column is not that of the key.
@@ -136,7 +158,7 @@ def check_keys(output: str, keys: pa.Schema, names: Collection[str], rows: Itera
         for field, value in zip(keys, key_values(key, len(keys)), strict=True):
             if field.name in names and field.name in named and not _is_same(named[field.name], value, field):
                 reason = f"key column {field.name!r} is {named[field.name]!r}, but the key is {value!r} (leave the column out)"
-                raise OutputSchemaError(output, reason, row, key, window)
+                raise OutputSchemaError("main", reason, row, key, window)
 
 
 def _is_same(returned: object, value: object, field: pa.Field) -> bool:

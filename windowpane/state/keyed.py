@@ -136,12 +136,12 @@ class KeyedState:
     def count(self) -> int:
         """Return the number of values and lists that are not empty, over all keys; flushes first."""
         self.flush()
-        return len({_address_of(entry) for entry, _ in self._entries.scan(b"")})
+        return len({address_of(entry) for entry, _ in self._entries.scan(b"")})
 
     def slots(self) -> Iterator[tuple[Value, Window | None, str]]:
         """Yield (key, window, name) of every value and list that is not empty; flushes first."""
         self.flush()
-        for address in sorted({_address_of(entry) for entry, _ in self._entries.scan(b"")}):
+        for address in sorted({address_of(entry) for entry, _ in self._entries.scan(b"")}):
             key, at = decode_key_at(address, 0)
             window, at = decode_namespace(address, at)
             yield key, window, str(decode_key_at(address, at)[0])
@@ -192,7 +192,8 @@ class KeyedState:
             self._entries.put(key, pickles.dumps(elements))
 
 
-def _address_of(entry: bytes) -> bytes:
+def address_of(entry: bytes) -> bytes:
+    """Return the key, the window and the name of an entry."""
     _, at = decode_key_at(entry, 0)
     _, at = decode_namespace(entry, at)
     _, at = decode_key_at(entry, at)

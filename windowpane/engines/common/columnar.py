@@ -33,20 +33,19 @@ ALL = hidden("all")
 """Key column where there are no keys."""
 
 
-def common_refusal(program: Program, *, runs_user_code: bool = True, shows_panes: bool = False) -> str | None:
+def common_refusal(program: Program, *, shows_panes: bool = False, fires_again: bool = False) -> str | None:
     """Return why no columnar engine of built-in aggregates can run a program, ``None`` if one may.
 
-    ``runs_user_code``: the engine knows aggregates through ``fold_of`` alone, so that they may be Arrow functions.
-    ``shows_panes``: it numbers panes and takes them back.
+    ``shows_panes``: it numbers panes and takes them back. ``fires_again``: a key may fire several times in a batch.
     """
+    if fires_again and isinstance(program.arrow, ArrowWindowFunction):
+        return "a function on tables of many keys would see several firings of a key at once"
     if program.spec.panes != NO_PANES and not shows_panes:
         return "panes are numbered one firing after the other"
     if program.spec.panes.retracts and program.arrow is not None:
         return "the result of a function is not kept, and may be another one when it is called again"
     if program.spec.panes != NO_PANES and isinstance(program.arrow, ArrowWindowFunction):
         return "a function on tables of many keys does not say which pane a row is from"
-    if program.arrow is not None and not runs_user_code:
-        return "a function on Arrow tables needs the rows or partials that only some engines keep"
     if (program.arrow is None and not program.aggregates) or program.processes_results:
         return "the function is no plain list of built-in aggregates"
     if not all(is_scalar(kind) or _is_encoded(kind) for kind in program.keys.types):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +117,6 @@ class PaneTables:
     fold: GroupedFold | None  # whose partials they are, ``None`` where results are made otherwise
     wanted: Wanted  # what is asked for
     watermark: int = MIN  # the watermark under which they would fire
-    more: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def of(
         self,

@@ -34,6 +34,7 @@ from windowpane.engines.join.batch import Held, JoinBatch, Rows, fulfilling
 from windowpane.engines.join.paged import BESIDE, ORDER, PLACE, SidePages, hashes_of, integers
 from windowpane.engines.join.program import JoinProgram
 from windowpane.engines.join.versions import NOTHING, Shown, are_live, filled_versions, sequence_ranks, versions_among
+from windowpane.engines.rows import appearing
 from windowpane.engines.spec import BucketEngine
 from windowpane.errors import MistakeError, present
 from windowpane.hidden_columns import TIME
@@ -43,7 +44,7 @@ from windowpane.state.hash_pages import PageSummary
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.joins import AsOfMatch
 from windowpane.windowing.lateness import horizon
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MAX, MIN, add_clamped
 
 _ANY_TIME = MAX - 1
@@ -313,9 +314,9 @@ class _AsOfBatch(JoinBatch):
         if not changes.words:
             return
         is_alone, words = changes.versions == NOTHING, pa.array(changes.words, pa.string())
-        appearing = pc.is_in(words, pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
-        self.count("pairs", int((appearing & ~is_alone).sum()))
-        self.count("padded", int((appearing & is_alone).sum()))
+        appears = appearing(words)
+        self.count("pairs", int((appears & ~is_alone).sum()))
+        self.count("padded", int((appears & is_alone).sum()))
         versions = pa.concat_tables([shown.versions, right]).take(pa.array(changes.versions, mask=is_alone))
         lefts = left.table.take(pa.array(changes.lefts))
         self.put(lefts, versions, left.times[changes.lefts], **{CHANGE_TYPE: words})

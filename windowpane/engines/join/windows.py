@@ -16,7 +16,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import replaced
@@ -33,6 +32,7 @@ from windowpane.engines.program import MAIN, WINDOW_END, WINDOW_START, Program, 
 from windowpane.engines.protocol import BucketOutput, Clock, Counters
 from windowpane.engines.row.engine import RowEngine
 from windowpane.engines.row.reference import HOLDS_OF_ROWS, ReferenceEngine
+from windowpane.engines.rows import appearing
 from windowpane.engines.sessions.engine import SessionsEngine
 from windowpane.engines.slices.engine import SlicesEngine
 from windowpane.engines.spec import BucketEngine
@@ -49,7 +49,7 @@ from windowpane.windowing.assigners.session import GapFunction
 from windowpane.windowing.expressions import Side
 from windowpane.windowing.functions import PassThrough, WindowFunctionSpec
 from windowpane.windowing.joins import LEFT_ONLY, WindowMatch
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, DELETE, INSERT, OutputTag
+from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, INSERT, OutputTag
 from windowpane.windowing.spec import DEFAULT_PANES, PaneSettings, Refine, WindowSpec
 from windowpane.windowing.times import MAX, Duration
 
@@ -163,10 +163,10 @@ class JoinWindowEngine(BucketEngine[JoinProgram]):
         """Return the results; of a changelog, those that remain when deletes and inserts of equal rows cancel."""
         if not self.program.retracts:
             return results
-        appearing = pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy(zero_copy_only=False)
-        if appearing.all():
+        appears = appearing(results[CHANGE_TYPE])
+        if appears.all():
             return results
-        signs = np.where(appearing, 1, -1)
+        signs = np.where(appears, 1, -1)
         named = [name for name in results.column_names if name not in (CHANGE_TYPE, TIME, FIRING_WATERMARK)]
         kept = _net(key_codes([as_written(results[name]) for name in named], results.num_rows), signs)
         words = pa.array(np.where(signs[kept] > 0, INSERT, DELETE).tolist(), pa.string())
@@ -211,10 +211,9 @@ class JoinWindowEngine(BucketEngine[JoinProgram]):
     def _counters(self, counters: Counters, results: pa.Table | None, late: Sequence[pa.Table], held: Sides) -> JoinCounters:
         made_of = np.zeros(0, np.int8)
         if results is not None and self.program.co_group is None:
-            appearing = results
+            made_of = results[SIDE].to_numpy()
             if self.program.retracts:
-                appearing = results.filter(pc.is_in(results[CHANGE_TYPE], pa.array(sorted(APPEARING))))
-            made_of = appearing[SIDE].to_numpy()
+                made_of = made_of[appearing(results[CHANGE_TYPE])]
         sides = np.concatenate([table[SIDE].to_numpy() for table in late]) if late else np.zeros(0, np.int8)
         return JoinCounters(
             **vars(counters),

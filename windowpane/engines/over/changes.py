@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.arrays.python_values import calendar_numbers
 from windowpane.engines.over.program import OverProgram
-from windowpane.engines.rows import python_rows, python_values
+from windowpane.engines.rows import appearing, python_rows, python_values, refuse_other_words
 from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
@@ -23,7 +22,7 @@ from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes,
 from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, CHANGE_TYPES, INSERT
+from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, INSERT
 
 _AT = hidden("at")
 
@@ -32,8 +31,8 @@ def net_changes(program: OverProgram, rows: pa.Table, report: Report) -> tuple[p
     """Return the rows that a batch deletes, and those that it inserts; ``report`` takes changes that cannot be."""
     appears = np.ones(rows.num_rows, np.bool_)
     if CHANGE_TYPE in rows.column_names:
-        refuse_other_words(program, rows)
-        appears = pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy()
+        refuse_other_words(rows, program.columns.names)
+        appears = appearing(rows[CHANGE_TYPE])
     repeated = _repeated([flat(rows[name]) for name in program.spec.key], rows.num_rows)
     inserted, deleted = np.flatnonzero(appears & ~repeated), np.flatnonzero(~appears & ~repeated)
     if repeated.any():
@@ -54,14 +53,6 @@ def _repeated(key: list[pa.Array], rows: int) -> Mask:
                 return np.zeros(rows, np.bool_)
     numbers = partition_numbers(key, rows)
     return np.bincount(numbers, minlength=1)[numbers] > 1
-
-
-def refuse_other_words(program: OverProgram, rows: pa.Table) -> None:
-    is_known = pc.is_in(rows[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES)))
-    if not pc.all(is_known).as_py():
-        row = python_rows(rows.filter(pc.invert(is_known)).slice(0, 1))[0]
-        wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
-        raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), {name: row[name] for name in program.columns.names}, wanted)
 
 
 def _merged(program: OverProgram, rows: pa.Table, repeated: Integers, report: Report) -> tuple[Integers, Integers]:
@@ -113,7 +104,7 @@ def in_arrival_order(program: OverProgram, rows: pa.Table) -> pa.Table:
         return rows
     if CHANGE_TYPE not in rows.column_names:
         rows = rows.append_column(CHANGE_TYPE, pa.repeat(INSERT, rows.num_rows))
-    refuse_other_words(program, rows)
+    refuse_other_words(rows, program.columns.names)
     return rows.sort_by([(PARTITION, "ascending"), (POSITION, "ascending")]) if PARTITION in rows.column_names else rows
 
 

@@ -44,7 +44,6 @@ from windowpane.engines.spec import Combining
 from windowpane.hidden_columns import ROWS, SLICE, TIME
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.evictors import CountEvictor
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.triggers import CountTrigger, NeverTrigger
@@ -151,9 +150,7 @@ class PanesEngine(WindowsEngine):
         if kind not in (Kind.CLOCKS, Kind.COUNTS) and spec.evictor is not None:
             return "an evictor needs every row"
         fires_again = kind in (Kind.COUNTS, Kind.CALLED) or (kind is Kind.CLOCKS and spec.refines_each)
-        if fires_again and isinstance(program.arrow, ArrowWindowFunction):
-            return "a function on tables of many keys would see several firings of a key at once"
-        return common_refusal(program, shows_panes=spec.evictor is None)
+        return common_refusal(program, shows_panes=spec.evictor is None, fires_again=fires_again)
 
     @classmethod
     def explains(cls, program: Program) -> bool:

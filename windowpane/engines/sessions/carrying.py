@@ -21,7 +21,7 @@ from windowpane.hidden_columns import END, FILLED, HELD, SEGMENT, START
 from windowpane.kernels.keys.key_codes import plain_key
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.codec import kind_of
-from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.state.listing import hash_pages
 from windowpane.windowing.windows import TimeWindow
 
 _IN_PAGES = "hash-pages-index"
@@ -73,7 +73,7 @@ def in_panes(rows: pa.Table, keys: Sequence[str], standings: Standings, lateness
 
 
 def _of_pages(store: BlobStore) -> pa.Table:
-    pages = HashPages(store, "p", stored_hashes, lambda rows: PageSummary(0, 0))
+    pages = hash_pages(store, "p")
     rows = pa.concat_tables([page for at in range(len(pages)) if (page := pages.read(at)) is not None])
     pages.replace(range(len(pages)), rows.slice(0, 0))
     pages.commit()

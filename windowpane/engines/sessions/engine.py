@@ -32,7 +32,6 @@ from windowpane.engines.spec import Combining
 from windowpane.errors import present
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 
 _WORTH_FOLDING = Size("rows of a piece of a session worth making", 3, (0, 1))
@@ -59,9 +58,7 @@ def _calling_refusal(program: Program) -> str | None:
         return refused
     if program.spec.evictor is not None:
         return "an evictor needs every row"
-    if isinstance(program.arrow, ArrowWindowFunction):
-        return "a function on tables of many keys would see several firings of a key at once"
-    return common_refusal(program, shows_panes=True)
+    return common_refusal(program, shows_panes=True, fires_again=True)
 
 
 def combining_refusal(program: Program) -> str | None:

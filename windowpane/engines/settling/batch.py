@@ -6,18 +6,15 @@ from abc import abstractmethod
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.engines.batch.driver import Left, OrderedBatch
 from windowpane.engines.common.arrival import ordered
 from windowpane.engines.over.sort_buffer import SortBuffer
-from windowpane.engines.rows import python_rows, refuse_missing_times
+from windowpane.engines.rows import refuse_missing_times, refuse_other_words
 from windowpane.engines.settling.program import SettlingProgram
 from windowpane.engines.spec import BucketEngine
-from windowpane.errors import InconsistentChangeError
 from windowpane.hidden_columns import FIRING_WATERMARK, TIME
 from windowpane.state.blob_store import BlobStore
-from windowpane.windowing.outputs import CHANGE_TYPE, CHANGE_TYPES
 
 
 class SettlingBatch(OrderedBatch[SettlingProgram]):
@@ -30,7 +27,7 @@ class SettlingBatch(OrderedBatch[SettlingProgram]):
         if changes is None:
             return
         refuse_missing_times(changes, self.program.keys, "a changelog settles")
-        self._refuse_other_words(changes)
+        refuse_other_words(changes, self.program.columns.names)
         punctual = self.punctual(changes, changes[TIME].to_numpy() <= self.late_under, self.program.late_schema)
         if punctual is not None:
             self._buffer.add(punctual.select(self.program.waiting.names))
@@ -50,10 +47,3 @@ class SettlingBatch(OrderedBatch[SettlingProgram]):
     def close(self) -> Left:
         self._buffer.flush()
         return Left(self._buffer.rows, self._buffer.byte_size)
-
-    def _refuse_other_words(self, changes: pa.Table) -> None:
-        is_known = pc.fill_null(pc.is_in(changes[CHANGE_TYPE], pa.array(sorted(CHANGE_TYPES))), False)
-        if not pc.all(is_known).as_py():
-            row = python_rows(changes.filter(pc.invert(is_known)).slice(0, 1).select(self.program.change_schema.names))[0]
-            wanted = f"a change type is one of {', '.join(sorted(CHANGE_TYPES))}"
-            raise InconsistentChangeError(repr(row.pop(CHANGE_TYPE)), row, wanted)

@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from windowpane.engines.nested_keys.writing import hashable_keys
-from windowpane.engines.rows import python_rows
+from windowpane.engines.rows import appearing, python_rows
 from windowpane.engines.settling.batch import SettlingBatch
 from windowpane.engines.settling.program import SettlingProgram
 from windowpane.engines.spec import BucketEngine
@@ -21,15 +20,14 @@ from windowpane.errors import AbsentInsertError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes
 from windowpane.kernels.sorting.packed_order import stable_order
-from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE
+from windowpane.windowing.outputs import CHANGE_TYPE
 
 
 class _Batch(SettlingBatch):
     def settled(self, changes: pa.Table) -> pa.Table:
         names, count = self.program.columns.names, changes.num_rows
-        appears = pc.is_in(changes[CHANGE_TYPE], pa.array(sorted(APPEARING))).to_numpy()
         numbers = np.unique(key_codes([*hashable_keys(changes, names), changes[TIME]], count), return_inverse=True)[1]
-        copies = np.bincount(numbers, np.where(appears, 1, -1)).astype(np.int64)
+        copies = np.bincount(numbers, np.where(appearing(changes[CHANGE_TYPE]), 1, -1)).astype(np.int64)
         newest = np.zeros(len(copies), np.int64)
         newest[numbers] = np.arange(count)
         if (copies < 0).any():

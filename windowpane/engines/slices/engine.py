@@ -33,7 +33,6 @@ from windowpane.errors import MistakeError
 from windowpane.hidden_columns import PARTITION, POSITION, ROWS, SLICE, TIME, hidden
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.segment_log import SegmentLog
-from windowpane.windowing.arrow_functions import ArrowWindowFunction
 from windowpane.windowing.windows import TimeWindow
 
 _TOUCHED = hidden("touched")
@@ -277,9 +276,7 @@ class SlicesEngine(WindowsEngine):
             return f"{type(spec.trigger).__name__} fires key by key"
         if spec.evictor is not None:
             return "an evictor needs every row"
-        if spec.refines_each and isinstance(program.arrow, ArrowWindowFunction):
-            return "a function on tables of many keys would see several firings of a key at once"
-        return common_refusal(program)
+        return common_refusal(program, fires_again=spec.refines_each)
 
     @classmethod
     def explains(cls, program: Program) -> bool:

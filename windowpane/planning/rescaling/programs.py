@@ -42,7 +42,7 @@ from windowpane.engines.protocol import Clock, Engine
 from windowpane.engines.rolling.pieces import of_held_table, single_pieces
 from windowpane.engines.rolling.program import RollingProgram
 from windowpane.engines.row.contents import values_of
-from windowpane.errors import MistakeError, UnmovableStateError, present
+from windowpane.errors import UnmovableStateError, present
 from windowpane.hidden_columns import FILLED, SEGMENT
 from windowpane.kernels.keys.dense_codes import dense_codes
 from windowpane.operators.window.contents import CONTENTS
@@ -52,7 +52,9 @@ from windowpane.planning.engines import make_engine
 from windowpane.planning.rescaling.keys import Key, KeysOf, parts_of_keys
 from windowpane.state.codec import decode_key_at, encode_key, kind_of
 from windowpane.state.entries import decode_namespace
-from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes
+from windowpane.state.hash_pages import HashPages
+from windowpane.state.keyed import address_of
+from windowpane.state.listing import hash_pages
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.state.segment_log import SegmentLog
 from windowpane.state.sorted_pages import SortedPages
@@ -342,7 +344,7 @@ class Moving:
         for number, pages in enumerate(new):
             pages.flush()
             if name == "s" and self._parts["kind"] == "windows":
-                self._open[number] = sum(map(_is_contents, {_address(entry) for entry, _ in pages.scan(b"")}))
+                self._open[number] = sum(map(_is_contents, {address_of(entry) for entry, _ in pages.scan(b"")}))
 
     def _count_elements(self, number: int, value: bytes) -> None:
         for element in pickles.loads(value):
@@ -404,20 +406,8 @@ def _watermark_in(blob: bytes) -> int:
 
 def pages_of(store: MemoryBlobStore, name: str) -> list[pa.Table]:
     """Return hash pages, which are only read."""
-    pages = HashPages(store, name, stored_hashes, _unsummed)
+    pages = hash_pages(store, name)
     return [present(pages.read(position), "there are pages") for position in range(len(pages))]
-
-
-def _unsummed(rows: pa.Table) -> PageSummary:
-    raise MistakeError("these pages are only read")
-
-
-def _address(entry: bytes) -> bytes:
-    """Return the key, the window and the name of an entry of keyed state."""
-    _, at = decode_key_at(entry, 0)
-    _, at = decode_namespace(entry, at)
-    _, at = decode_key_at(entry, at)
-    return entry[:at]
 
 
 def _note_due(timers: DueTimers, segments: Sequence[int], due: Sequence[tuple[int, int, int]], is_global: bool) -> None:
