@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane.arrays.values import JsonValue, Row, Value
-from windowpane.connectors.tables import FILE_ROWS, compared, folded, plain_type
+from windowpane.connectors.tables import by_file, compared, folded, plain_schema
 from windowpane.errors import ConnectorError, DuplicateColumnError, MissingExtraError, present
 from windowpane.state.pairs import NONE
 
@@ -83,10 +83,9 @@ class Table:
             f"{self} would have",
         )
         if there is None:
-            columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
             return DeltaTable.create(
                 self.uri,
-                schema=Schema.from_arrow(columns),
+                schema=Schema.from_arrow(plain_schema(rows)),
                 partition_by=list(self.partition_by),
                 storage_options=dict(self.storage),
                 configuration={"delta.enableChangeDataFeed": "true"} if feed else None,
@@ -94,8 +93,7 @@ class Table:
             )
         added = compared(str(self), pa.schema(there.schema().to_arrow()), rows, self.evolve)
         if added:
-            columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in added])
-            there.alter.add_columns(list(Schema.from_arrow(columns).fields))
+            there.alter.add_columns(list(Schema.from_arrow(plain_schema(added)).fields))
         return there
 
     def _commit(self, query: str, number: int) -> CommitProperties:
@@ -123,10 +121,9 @@ class Table:
         from deltalake.exceptions import DeltaError
 
         there = present(self.opened(), "it was prepared")
-        schema = pa.schema([pa.field(each.name, plain_type(each.type)) for each in pa.schema(there.schema().to_arrow())])
         batches = list(batches)
         names = set(batches[0].schema.names) if batches else set()
-        schema = pa.schema([each for each in schema if each.name in names])
+        schema = plain_schema(each for each in pa.schema(there.schema().to_arrow()) if each.name in names)
         rows, deleted = folded(batches, schema, key) if batches else (schema.empty_table(), pa.array([], pa.bool_()))
         if not rows.num_rows:
             self.append(there, [], query, number)
@@ -191,23 +188,9 @@ class FileWriter:
     batch: str  # what the names of files begin with
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pending: list[pa.RecordBatch] = []
-        count = 0
-        for batch in batches:
-            pending.append(batch)
-            count += batch.num_rows
-            if count >= FILE_ROWS:
-                yield from self._files(pending)
-                pending, count = [], 0
-        yield from self._files(pending)
-
-    def _files(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches) if batches else None
-        if rows is None or not rows.num_rows:
-            return
-        rows = rows.select(self.schema.names).cast(self.schema)
-        for values, part in self._parts(rows):
-            yield self._file(values, part)
+        for rows in by_file(batches):
+            for values, part in self._parts(rows.select(self.schema.names).cast(self.schema)):
+                yield self._file(values, part)
 
     def _parts(self, rows: pa.Table) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
         if not self.partition_by:

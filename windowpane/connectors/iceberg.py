@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowpane.connectors.tables import FILE_ROWS, compared, folded, keys_of, plain_type
+from windowpane.connectors.tables import by_file, compared, folded, keys_of, plain_schema
 from windowpane.errors import ConnectorError, InvalidSpecError, MissingExtraError, present
 from windowpane.state.pairs import NONE
 
@@ -76,7 +76,7 @@ class Table:
     def prepared(self, rows: pa.Schema) -> IcebergTable:
         """Return the table with the columns of the rows: made where it is not there, compared where it is."""
         there = self.opened()
-        columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
+        columns = plain_schema(rows)
         if there is None:
             catalog = self._catalog()
             catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
@@ -165,7 +165,7 @@ def _property(query: str) -> str:
 
 def columns_of(there: IcebergTable) -> pa.Schema:
     """Return the columns of a table without the numbers that Iceberg gives them."""
-    return pa.schema([pa.field(each.name, plain_type(each.type)) for each in there.schema().as_arrow()])
+    return plain_schema(there.schema().as_arrow())
 
 
 def _in(rows: pa.Table, name: str) -> BooleanExpression:
@@ -195,26 +195,15 @@ class FileWriter:
     batch: str  # what the names of files begin with
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pending: list[pa.RecordBatch] = []
-        count = 0
         there: IcebergTable | None = None
-        for batch in batches:
-            if not batch.num_rows:
-                continue
+        for rows in by_file(batches):
             there = there or present(self.table.opened(), "it was prepared")
-            pending.append(batch)
-            count += batch.num_rows
-            if count >= FILE_ROWS:
-                yield self._file(there, pending)
-                pending, count = [], 0
-        if there is not None and pending:
-            yield self._file(there, pending)
+            yield self._file(there, rows.select(self.schema.names).cast(self.schema))
 
-    def _file(self, there: IcebergTable, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _file(self, there: IcebergTable, rows: pa.Table) -> pa.RecordBatch:
         import pyarrow.parquet as pq
 
         path = f"{there.location()}/data/{self.batch}-{uuid4()}.parquet"
-        rows = pa.Table.from_batches(batches).select(self.schema.names).cast(self.schema)
         with there.io.new_output(path).create() as out:
             pq.write_table(rows, out, compression="zstd")
         return pa.RecordBatch.from_arrays([pa.array([path], pa.string())], schema=_WRITTEN)

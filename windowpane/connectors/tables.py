@@ -1,9 +1,9 @@
-"""What Delta and Iceberg have in common: the schema compared, and a changelog folded to what it leaves of each key."""
+"""What Delta and Iceberg have in common: rows by file, the schema compared, a changelog folded to what it leaves of each key."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -11,7 +11,20 @@ from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSpecError, TableSchemaError
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
 
-FILE_ROWS = 1_000_000  # So many rows of a batch are one file of a task, at most
+_FILE_ROWS = 1_000_000  # So many rows of a batch are one file of a task, at most
+
+
+def by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows of a task, those of one file together."""
+    pending: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            pending.append(batch)
+        if sum(each.num_rows for each in pending) >= _FILE_ROWS:
+            yield pa.Table.from_batches(pending)
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def compared(table: str, there: pa.Schema, rows: pa.Schema, evolve: bool) -> list[pa.Field]:
@@ -54,6 +67,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
     return kind
+
+
+def plain_schema(columns: Iterable[pa.Field]) -> pa.Schema:
+    return pa.schema([pa.field(each.name, plain_type(each.type)) for each in columns])
 
 
 def folded(batches: Iterable[pa.RecordBatch], schema: pa.Schema, key: Sequence[str]) -> tuple[pa.Table, pa.Array]:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.columns import flat
 from windowpane.malformed import json_cell, json_value
 
 _ZONE_AT_END = r"(?:[zZ]|[+-]\d{2}(?::?\d{2})?)$"
@@ -48,7 +49,7 @@ class TypedCells:
     def _cast(self, column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
         """Return texts in their type, those within nested values, too."""
         if pa.types.is_nested(kind) and column.type != kind:
-            return self._cast_within(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, kind)
+            return self._cast_within(flat(column), kind)
         if pa.types.is_timestamp(kind):
             column = _instants(column, self.zone) if kind.tz is not None else column
         if self.of_json and _is_bytes(kind):
@@ -57,12 +58,12 @@ class TypedCells:
 
     def _cast_within(self, column: pa.Array, kind: pa.DataType) -> pa.Array:
         if pa.types.is_struct(kind):
-            parts = [_whole(self._cast(part, field.type)) for part, field in zip(column.flatten(), kind, strict=True)]
+            parts = [flat(self._cast(part, field.type)) for part, field in zip(column.flatten(), kind, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
         if not pa.types.is_list(kind):
             raise pa.ArrowNotImplementedError(f"{kind} is not read at once")
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        values = _whole(self._cast(column.flatten(), kind.value_type))
+        values = flat(self._cast(column.flatten(), kind.value_type))
         return pa.ListArray.from_arrays(_offsets(lengths), values, type=kind, mask=column.is_null())
 
     def fitted(self, texts: pa.ChunkedArray, field: pa.Field) -> tuple[pa.ChunkedArray, list[Misfit]]:
@@ -98,7 +99,7 @@ class TypedCells:
         if not pa.types.is_nested(kind):
             texts = pa.chunked_array([[json_cell(value) for value in values]], pa.string())
             column, misfits = self.fitted(texts, pa.field("", kind))
-            return _whole(column), dict(misfits)
+            return flat(column), dict(misfits)
         word, shape = ("array", list) if pa.types.is_list(kind) else ("object", dict)
         fits = [isinstance(value, shape) for value in values]
         odd = {row: f"it is no {word}" for row, value in enumerate(values) if value is not None and not fits[row]}
@@ -140,10 +141,6 @@ def parsed_lines(content: pa.Buffer | bytes, schema: pa.Schema) -> pa.Table:
     str(content, "utf-8")
     options = ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     return read_json(pa.BufferReader(content), ReadOptions(block_size=_BLOCK), options)
-
-
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _offsets(lengths: Sequence[int]) -> pa.Array:
