@@ -5,8 +5,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
-
 import pyarrow as pa
 
 from windowpane.engines.deduplication.program import DeduplicationProgram
@@ -42,5 +40,4 @@ def compile_deduplication(
         upstream=upstream,
         instant=instant,
     )
-    program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=of_deduplication(program, plan.event_time))
+    return with_engine(program, plan.settings.engine, lambda chosen: of_deduplication(chosen, plan.event_time))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+from windowpane.engines.changes import Description
 from windowpane.engines.changing import WindowsAfterCut
 from windowpane.engines.combiner import Combiner
 from windowpane.engines.common.columnar import fold_of
@@ -18,10 +19,11 @@ from windowpane.engines.spec import BucketEngine, Combining, choose
 from windowpane.windowing.arrow_functions import ArrowWindowFunction
 
 
-def with_engine(program: P, wanted: str | None = None) -> P:
-    """Return the program with the fastest engine that covers it exactly, or the requested one."""
+def with_engine(program: P, wanted: str | None = None, described: Callable[[P], Description] | None = None) -> P:
+    """Return the program with the fastest engine that covers it exactly, or the requested one, and what a restart compares."""
     choice = choose(engines_for(program), program, wanted)
-    return dataclasses.replace(program, engine=choice.engine.name, engine_reason=choice.reason)
+    chosen = dataclasses.replace(program, engine=choice.engine.name, engine_reason=choice.reason)
+    return chosen if described is None else dataclasses.replace(chosen, description=described(chosen))
 
 
 def engine_of(program: P) -> Callable[[P], Engine]:

@@ -5,8 +5,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
-
 import pyarrow as pa
 
 from windowpane.engines.join.grouping import CoGroup
@@ -52,8 +50,7 @@ def compile_join(
         co_group=None if declared is None else _co_group(request, declared),
         updates=bool(request.updates),
     )
-    program = with_engine(program, request.settings.engine)
-    return dataclasses.replace(program, description=of_join(program, plan.event_times))
+    return with_engine(program, request.settings.engine, lambda chosen: of_join(chosen, plan.event_times))
 
 
 def explain(plan: JoinPlan, program: JoinProgram, buckets: str) -> str:

@@ -5,8 +5,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
-
 import pyarrow as pa
 
 from windowpane.engines.over.program import Emit, OverProgram
@@ -51,5 +49,4 @@ def _program(plan: OverPlan, stage: Stage, columns: pa.Schema, outputs: pa.Schem
         has_late_output=is_first and plan.settings.late_tag is not None,
         upstream=source or Upstream.WINDOW,
     )
-    program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=of_over(program))
+    return with_engine(program, plan.settings.engine, of_over)

@@ -5,9 +5,9 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TypeVar
 
+from windowpane.engines.changes import Description
 from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgram
 from windowpane.planning.description.programs import of_rolling
 from windowpane.planning.engines import state_text, with_engine
@@ -25,11 +25,12 @@ def planned(plan: RollingPlan, program: P) -> P:
         InvalidSpecError: the requested engine cannot run it.
     """
     program.main_schema  # noqa: B018 (types are checked)
-    program = with_engine(program, plan.request.settings.engine)
-    seen = () if isinstance(program, RollingProgram) else (plan.labels,)
-    return dataclasses.replace(
-        program, description=of_rolling(program, plan.request.keys, plan.event_time, seen, texts(plan.request.results))
-    )
+    request, seen = plan.request, () if isinstance(program, RollingProgram) else (plan.labels,)
+
+    def described(chosen: P) -> Description:
+        return of_rolling(chosen, request.keys, plan.event_time, seen, texts(request.results))
+
+    return with_engine(program, request.settings.engine, described)
 
 
 def explain(plan: RollingPlan, program: RollingProgram | PointInTimeProgram, buckets: str) -> str:

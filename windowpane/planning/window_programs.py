@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from windowpane.engines.batch.late_rows import late_schema
+from windowpane.engines.changes import Description
 from windowpane.engines.program import WINDOW_END, WINDOW_START, Program, SideOutput, pane_columns
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.description.programs import of_windows
@@ -73,11 +74,13 @@ def compile_program(plan: WindowPlan, types: InputTypes, row_columns: Sequence[s
     )
     if program.arrow is not None:
         program = dataclasses.replace(program, spec=plan.spec_with(_by_key(program, program.arrow)))
-    program = with_engine(program, plan.settings.engine)
-    function_code = plan.function.process or plan.function.arrow or plan.function.spec
-    computed = texts(plan.function.results, dict(plan.function.aggregates))
-    described = of_windows(program, plan.event_time, plan.function.aggregates, plan.reads_rows, function_code, computed)
-    return dataclasses.replace(program, description=described)
+    calls, code = plan.function.aggregates, plan.function.process or plan.function.arrow or plan.function.spec
+    computed = texts(plan.function.results, dict(calls))
+
+    def described(chosen: Program) -> Description:
+        return of_windows(chosen, plan.event_time, calls, plan.reads_rows, code, computed)
+
+    return with_engine(program, plan.settings.engine, described)
 
 
 def explain(plan: WindowPlan, program: Program, buckets: str) -> str:

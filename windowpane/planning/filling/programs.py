@@ -5,7 +5,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -76,8 +75,7 @@ def compile_filling(program: Program, plan: FillingPlan, spelled: Mapping[str, V
         allowed_lateness=plan.allowed_lateness,
         upstream=upstream,
     )
-    filling = with_engine(filling, plan.engine)
-    return dataclasses.replace(filling, description=of_filling(filling))
+    return with_engine(filling, plan.engine, of_filling)
 
 
 def _constant(name: str, value: object, kind: pa.DataType) -> object:

@@ -5,7 +5,6 @@ This module reads the registry of engines, and is imported only where programs a
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 
 import pyarrow as pa
@@ -41,8 +40,7 @@ def compile_pattern_program(
         has_late_output=plan.settings.late_tag is not None,
         upstream=upstream,
     )
-    program = with_engine(program, plan.settings.engine)
-    return dataclasses.replace(program, description=of_patterns(program, plan.conditions))
+    return with_engine(program, plan.settings.engine, lambda chosen: of_patterns(chosen, plan.conditions))
 
 
 def check_bounds(spec: PatternSpec) -> None:

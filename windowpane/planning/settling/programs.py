@@ -5,8 +5,6 @@ As ``window_programs``, this module reads the registry of engines, and is import
 
 from __future__ import annotations
 
-import dataclasses
-
 import pyarrow as pa
 
 from windowpane.engines.program import Upstream
@@ -18,5 +16,4 @@ from windowpane.planning.engines import with_engine
 def compile_settling(columns: pa.Schema, upstream: Upstream) -> SettlingProgram:
     """Return the program that settles a changelog of rows with ``columns``, which come from ``upstream``."""
     keys = tuple(field.name for field in columns if not pa.types.is_nested(field.type))
-    program = with_engine(SettlingProgram(keys or tuple(columns.names), columns, upstream=upstream))
-    return dataclasses.replace(program, description=of_settling(program))
+    return with_engine(SettlingProgram(keys or tuple(columns.names), columns, upstream=upstream), None, of_settling)
