@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windowpane.connectors.message_formats import Avro, Protobuf
 from windowpane.connectors.object_stores import is_remote, shown
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError
 from windowpane.guidance import unknown_name
 from windowpane.planning.sinks import BatchTrigger, DeltaTable, Files, Selectable, Sink, SinkFunction
 from windowpane.state.pairs import NONE, Pair
@@ -312,13 +312,6 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _spelled(df: DataFrame, names: Sequence[str]) -> list[str]:
-    """Return names as the columns of a DataFrame are spelled that they mean in its session; others as they are."""
-    from windowpane.spark.session.column_names import column_named
-
-    return [column_named(df, name) or name for name in names]
-
-
 def _named(name: str, df: DataFrame) -> str:
     """Return the name of a query whose checkpoint nobody starts again."""
     return name
@@ -372,14 +365,13 @@ class RedisHashes(Selectable):
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; its number does not matter."""
+        from windowpane.spark.session.column_names import column_in
         from windowpane.spark.stages.project import mapped_in_arrow  # both bring much, and every worker imports this module
         from windowpane.stores.redis import SCHEMA, HashWriter
 
-        *key, version = _spelled(df, [*self._names, self.version])
-        for role, name in [*(("key", name) for name in key), ("version", version)]:
-            if name not in df.columns:
-                raise UnknownColumnError(name, f"{role} of RedisHashes", df.columns)
-        write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
+        key = tuple(column_in(df, name, "key of RedisHashes") for name in self._names)
+        version = column_in(df, self.version, "version of RedisHashes")
+        write = HashWriter(self.url, key, self.prefix, version, self._live_milliseconds)
         mapped_in_arrow(df, write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
     def for_query(self, read: Callable[[DataFrame], str]) -> RedisHashes:
@@ -510,7 +502,9 @@ class ChangeWriter(Selectable):
         self._of(dataframe)._apply(dataframe.toArrow(), number, self._source(self._query(dataframe)), pair, settled)
 
     def _of(self, df: DataFrame) -> ChangeWriter:
-        return replace(self, key=tuple(_spelled(df, self.key)))
+        from windowpane.spark.session.column_names import column_named
+
+        return replace(self, key=tuple(column_named(df, name) or name for name in self.key))
 
     def _query(self, df: DataFrame) -> str | None:
         from windowpane.spark.internals.session import is_classic, query_of_batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,16 +49,11 @@ def draw(result: Result | MatchResult, watermark: Duration | Watermarks = 0) -> 
     built = result._built if isinstance(result, Result) else None
     if built is None or len(built.operators) != 1 or built.source.upstream is not None:
         raise InvalidSpecError(f"draw takes the result of one window over a DataFrame, got {type(result).__name__}.")
-    if built.is_streaming:
-        raise InvalidSpecError("draw takes a static DataFrame: read some rows of the stream as one, with spark.read.")
+    rows = _few_rows(built)
     if built.source.heartbeat is not None:
         raise InvalidSpecError(f"draw: a heartbeat is no element, leave heartbeat={built.source.heartbeat!r} and its rows out.")
-    (operator,) = built.operators
-    program, reads = operator.program, cast(Any, operator.reads)
+    program = built.operators[0].program
     assert isinstance(program, Program)
-    rows = reads.dataframe.limit(_MOST_ROWS + 1).toArrow()
-    if rows.num_rows > _MOST_ROWS:
-        raise InvalidSpecError(f"draw takes at most {_MOST_ROWS} rows, and the DataFrame has more: df.limit(...).")
     strategy = Watermarks.of(watermark)
     harness = WindowTestHarness(program.spec, watermarks=strategy)
     keys, values = python_keys(rows, program.key_columns), python_rows(rows.select(program.values))
@@ -72,18 +67,21 @@ def draw(result: Result | MatchResult, watermark: Duration | Watermarks = 0) -> 
     return harness.timeline()
 
 
+def _few_rows(built: Any) -> pa.Table:
+    if built.is_streaming:
+        raise InvalidSpecError("draw takes a static DataFrame: read some rows of the stream as one, with spark.read.")
+    rows: pa.Table = built.operators[0].reads.dataframe.limit(_MOST_ROWS + 1).toArrow()
+    if rows.num_rows > _MOST_ROWS:
+        raise InvalidSpecError(f"draw takes at most {_MOST_ROWS} rows, and the DataFrame has more: df.limit(...).")
+    return rows
+
+
 def _of_pattern(result: MatchResult, watermark: Duration | Watermarks) -> Timeline:
     if isinstance(watermark, Watermarks):
         raise InvalidSpecError(f"draw: of a pattern the watermark is a duration, such as '10 minutes', not {watermark!r}.")
     built = result._built
-    if built.is_streaming:
-        raise InvalidSpecError("draw takes a static DataFrame: read some rows of the stream as one, with spark.read.")
-    (operator,) = built.operators
-    program = operator.program
+    rows, program = _few_rows(built), built.operators[0].program
     assert isinstance(program, PatternProgram)
-    rows = cast(Any, operator.reads).dataframe.limit(_MOST_ROWS + 1).toArrow()
-    if rows.num_rows > _MOST_ROWS:
-        raise InvalidSpecError(f"draw takes at most {_MOST_ROWS} rows, and the DataFrame has more: df.limit(...).")
     harness, latest, delay = PatternTestHarness(program), MIN, to_micros(watermark)
     times = rows[program.event_time].cast(pa.int64()).to_pylist()
     for row, time in zip(python_rows(rows.select(program.columns.names)), times, strict=True):

@@ -26,7 +26,7 @@ from windowpane.engines.rolling.program import PointInTimeProgram, RollingProgra
 from windowpane.errors import InvalidSpecError, UnknownColumnError, present
 from windowpane.hidden_columns import PREFIX
 from windowpane.planning.engines import engine_of
-from windowpane.spark.building.operator_input import BothSides, OperatorInput, PassedRows, SourceRows
+from windowpane.spark.building.operator_input import BothSides, OperatorInput, PassedRows, SourceRows, sides_of
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.replaced_operators import replaced
 from windowpane.spark.session.column_names import spelled_as
@@ -123,7 +123,7 @@ class _Beginning:
 
     def _made(self, built: BuiltProgram) -> BuiltProgram:
         first, *others = built.operators
-        sides = [self._live(each, source) for each, source in zip(_sides(first.reads), built.sources, strict=True)]
+        sides = [self._live(each, source) for each, source in zip(sides_of(first.reads), built.sources, strict=True)]
         reads: OperatorInput = BothSides(*sides) if len(sides) > 1 else sides[0]
         is_first = not any(map(_programs_before, built.sources))
         program = first.program
@@ -194,7 +194,7 @@ class _Beginning:
             encoder = _of_history(operator.reads.encoder, buckets)
             before = self._results(built, number - 1, Wire())
             return encoded.union(dataclasses.replace(operator.reads, encoder=encoder).encoded(before))
-        for reads, source in zip(_sides(operator.reads), built.sources, strict=True):
+        for reads, source in zip(sides_of(operator.reads), built.sources, strict=True):
             encoded = encoded.union(self._encoded_side(reads, source, operator, buckets))
         return encoded
 
@@ -220,11 +220,6 @@ def _past(history: DataFrame, source: Source) -> Source:
 
 
 _BLOBS = len(Wire().schema)
-
-
-def _sides(reads: OperatorInput) -> tuple[SourceRows, ...]:
-    found = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
-    return tuple(each for each in found if isinstance(each, SourceRows))
 
 
 def _check(built: BuiltProgram, results: HistoryResults) -> None:

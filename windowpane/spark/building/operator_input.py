@@ -141,12 +141,15 @@ def add_clock(projection: Projection, source: Source) -> None:
         projection.add_event_time(source.event_time)
 
 
+def sides_of(reads: OperatorInput) -> tuple[SourceRows, ...]:
+    found = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
+    return tuple(each for each in found if isinstance(each, SourceRows))
+
+
 def detour(reads: OperatorInput) -> str | None:
     """Return why rows that may be malformed go through Spark, ``None`` where they do not."""
-    sides = (reads.left, reads.right) if isinstance(reads, BothSides) else (reads,)
-    for side in sides:
-        made = side.source.made if isinstance(side, SourceRows) else None
-        if made is not None and made.reading is not None and isinstance(side, SourceRows):
+    for side in sides_of(reads):
+        if side.source.made is not None and side.source.made.reading is not None:
             return side.way_through_spark()
     return None
 

@@ -20,6 +20,7 @@ from windowpane.spark.building.outputs import Output, time_marks
 from windowpane.spark.building.over_names import Names
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.building.settling import settled
+from windowpane.spark.building.windows import refuse_heartbeats_of_keys
 from windowpane.spark.sources.source import Source
 from windowpane.spark.stages.project import refuse_key_collations
 from windowpane.spark.stages.types import spark_schema
@@ -73,11 +74,8 @@ def _check_watermark(source: Source, plan: OverPlan) -> None:
         raise InvalidSpecError(
             "retain= counts back from the watermark, and there is none: wp.over(df, ..., watermark='10 minutes')."
         )
-    if plan.key_delay is not None and source.heartbeat is not None:
-        raise InvalidSpecError(
-            f"watermark={source.watermark!r}: heartbeats speak for the whole stream, and the watermark of a key is moved by its "
-            "own rows alone. Leave heartbeat= out."
-        )
+    if plan.key_delay is not None:
+        refuse_heartbeats_of_keys(source)
 
 
 def _operators(source: Source, names: Names, plan: OverPlan, programs: Sequence[OverProgram]) -> tuple[Operator, ...]:

@@ -41,11 +41,15 @@ def build_windows(
 ) -> BuiltProgram:
     source = settled(source, "windows", is_event_time=plan.assigner.is_event_time)
     called = tuple((name, _of_columns(name, aggregate)) for name, aggregate in plan.function.aggregates)
-    plan = dataclasses.replace(plan, function=dataclasses.replace(plan.function, aggregates=called))
     own = source.own_watermark
-    key_delay = own.delay if own is not None and own.of_each_key else None
-    plan = dataclasses.replace(plan, event_time=source.event_time, upstream=source.kind, key_delay=key_delay)
-    plan = dataclasses.replace(plan, foresees_watermark=source.foresees_watermark)
+    plan = dataclasses.replace(
+        plan,
+        function=dataclasses.replace(plan.function, aggregates=called),
+        event_time=source.event_time,
+        upstream=source.kind,
+        key_delay=own.delay if own is not None and own.of_each_key else None,
+        foresees_watermark=source.foresees_watermark,
+    )
     _check_key_clocks(source, plan, keys)
     projection = Projection(source.rows)
     projection.add_system()
@@ -226,6 +230,10 @@ def _check_key_clocks(source: Source, plan: WindowPlan, keys: tuple[ColumnLike, 
         raise InvalidSpecError(
             f"watermark={source.watermark!r}: without key_by there is no key to have a watermark of its own. Leave per_key out."
         )
+    refuse_heartbeats_of_keys(source)
+
+
+def refuse_heartbeats_of_keys(source: Source) -> None:
     if source.heartbeat is not None:
         raise InvalidSpecError(
             f"watermark={source.watermark!r}: heartbeats speak for the whole stream, and the watermark of a key is moved by its "

@@ -32,8 +32,8 @@ from windowpane.spark.building.operator_input import SourceRows
 from windowpane.spark.building.program import BuiltProgram, Operator
 from windowpane.spark.internals.blob_state import SparkBlobStore
 from windowpane.spark.internals.session import is_classic
-from windowpane.spark.queries.moving import store_of
 from windowpane.spark.session.checkpoints import last_batches, mark_of, only, read_line, set_mark
+from windowpane.spark.stages.bounded import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -50,7 +50,7 @@ from windowpane.spark.session.checkpoints import (
     write_line,
 )
 from windowpane.spark.session.settings import CHANGELOG, choose_settings
-from windowpane.spark.stages.bounded import STATE
+from windowpane.spark.stages.bounded import STATE, store_of
 from windowpane.spark.stages.buckets import PINNED, bucket_ids
 from windowpane.spark.stages.messages import PROBE
 from windowpane.spark.stages.process import BucketProcessor
@@ -304,14 +304,6 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 # On tasks.
-
-
-def store_of(blobs: pa.Table) -> MemoryBlobStore:
-    """Return the state of a bucket, given names and blobs."""
-    store = MemoryBlobStore()
-    for name, blob in zip(blobs["name"].to_pylist(), blobs["blob"].to_pylist(), strict=True):
-        store.put(name, blob)
-    return store
 
 
 def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Value, ...]]) -> pa.Table:

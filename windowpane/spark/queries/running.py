@@ -20,7 +20,7 @@ from windowpane.arrays.values import Value
 from windowpane.connectors.object_stores import is_remote
 from windowpane.engines.changes import Accepts, Incomplete
 from windowpane.engines.program import MAIN
-from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError, UnknownColumnError
+from windowpane.errors import HistoryAfterStartError, InvalidSpecError, MissingHistoryError
 from windowpane.planning.sinks import (
     BatchTrigger,
     DeltaTable,
@@ -51,7 +51,7 @@ from windowpane.spark.session.checkpoints import (
     refuse_a_second_query,
     set_mark,
 )
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.sinks.parts import Parts, PartsWriter
 from windowpane.spark.sinks.remote_files import RemoteFilesWriter
@@ -256,10 +256,7 @@ class ShapedOutput:
 
     def of(self, rows: DataFrame, wire: Wire) -> DataFrame:
         found = self.output.of(rows, wire)
-        names = [column_named(found, name) or name if made is None else None for name, made in self.columns]
-        for name in names:
-            if name is not None and name not in found.columns:
-                raise UnknownColumnError(name, "select of a sink", found.columns)
+        names = [column_in(found, name, "select of a sink") if made is None else None for name, made in self.columns]
         made = zip(names, self.columns, strict=True)
         return found.select(*(F.expr(str(of[1])).alias(of[0]) if name is None else F.col(quoted(name)) for name, of in made))
 

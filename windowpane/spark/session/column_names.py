@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from windowpane.errors import DuplicateColumnError
+from windowpane.errors import DuplicateColumnError, UnknownColumnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,18 @@ def column_named(dataframe: DataFrame, name: str) -> str | None:
     if len(found) > 1:
         raise DuplicateColumnError(found, _WAY_OUT, "the input has")
     return found[0] if found else None
+
+
+def column_in(dataframe: DataFrame, name: str, role: str) -> str:
+    """Return the column that a name means, as the DataFrame spells it.
+
+    Raises:
+        UnknownColumnError: there is none.
+    """
+    found = column_named(dataframe, name)
+    if found is None:
+        raise UnknownColumnError(name, role, dataframe.columns)
+    return found
 
 
 def refuse_alike(names: Iterable[str], spark: SparkSession) -> None:

@@ -10,9 +10,9 @@ from pyspark import TaskContext
 
 from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.connectors.kafka_writing import WRITTEN, BucketWriter, MessageFormat, keep_batch, last_batch
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import Selectable
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in
 from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.state.pairs import Pair
 
@@ -35,10 +35,7 @@ class KafkaSink(Selectable):
         self._write(df, batch_id, None)
 
     def _write(self, df: DataFrame, batch: int, query: str | None) -> None:
-        key = tuple(column_named(df, name) or name for name in self.format.key)
-        for name in key:
-            if name not in df.columns:
-                raise UnknownColumnError(name, "key of sinks.kafka", df.columns)
+        key = tuple(column_in(df, name, "key of sinks.kafka") for name in self.format.key)
         writer = BucketWriter(self.connection, self.topic, replace(self.format, key=key), batch, query, _bucket)
         mapped_in_arrow(df, writer.__call__, WRITTEN).write.format("noop").mode("append").save()
 

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from windowpane.engines.program import WINDOW_END, WINDOW_START
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import DeltaTable, Files, NumberedSink
 from windowpane.spark.internals.session import is_classic
 from windowpane.spark.session.checkpoints import last_batches, names_in, query_id, read_line, write_line
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in
 from windowpane.spark.stages.project import quoted
 from windowpane.state.pairs import NONE, Pair
 from windowpane.windowing.outputs import CHANGE_TYPE, DELETE, UPDATE_PREIMAGE
@@ -220,10 +220,7 @@ def read_latest(spark: SparkSession, path: str, key: Sequence[str]) -> DataFrame
             "known: read one of them, path + '/query=...', or give each checkpoint a folder of its own."
         )
     rows = found.drop(query, batch)
-    names, spelled = rows.columns, [column_named(rows, name) or name for name in key]
-    for name in spelled:
-        if name not in names:
-            raise UnknownColumnError(name, "key of read_latest", names)
+    names, spelled = rows.columns, [column_in(rows, name, "key of read_latest") for name in key]
     windows = [name for name in (WINDOW_START, WINDOW_END) if name in names]
     if not (key or windows):
         raise InvalidSpecError(f"{path!r} has no windows: name the columns that a result replaces another by, with key=.")

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 
 from windowpane.connectors.kafka_writing import MessageFormat
 from windowpane.connectors.object_stores import Location
-from windowpane.connectors.tables import plain_type
+from windowpane.connectors.tables import plain_schema
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import Files
 from windowpane.spark.sinks.paired import FolderWriter
@@ -71,8 +71,7 @@ class RemoteFilesWriter(FolderWriter):
     def write(self, dataframe: DataFrame, number: int) -> None:
         folder = f"{self._number(dataframe).rpartition('/')[0]}/{self.folders[1]}={number}"
         self.location.remove([f"{folder}/{name}" for name in self.location.names(folder)])
-        columns = arrow_schema(dataframe.schema, str(self.location))
-        columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in columns])
+        columns = plain_schema(arrow_schema(dataframe.schema, str(self.location)))
         writer = PartWriter(self.location, folder, self.sink.format, columns)
         if not mapped_in_arrow(dataframe, writer.__call__, "name string").collect():
             writer.file(columns.empty_table(), 0)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowpane.connectors import delta, iceberg
-from windowpane.connectors.tables import plain_type, refuse_nested
-from windowpane.errors import InvalidSpecError, UnknownColumnError, present
+from windowpane.connectors.tables import plain_schema, refuse_nested
+from windowpane.errors import InvalidSpecError, present
 from windowpane.planning.sinks import Selectable
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in
 from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import Pair
@@ -56,10 +56,7 @@ class TableSink(Selectable):
         query = self._query(dataframe)
         if pair.has_begun(self.taken(dataframe), settled, number):
             return
-        key = tuple(column_named(dataframe, name) or name for name in self.key)
-        for name in key:
-            if name not in dataframe.columns:
-                raise UnknownColumnError(name, f"key of {self.table}", dataframe.columns)
+        key = tuple(column_in(dataframe, name, f"key of {self.table}") for name in self.key)
         rows = arrow_schema(dataframe.schema, str(self.table))
         if key:
             refuse_nested(str(self.table), rows, key)
@@ -77,7 +74,7 @@ class TableSink(Selectable):
             if not self._merged(df, key, query, number):
                 table.append(there, [], query, number)
         else:
-            columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
+            columns = plain_schema(rows)
             by = tuple(there.metadata().partition_columns)
             writer = delta.FileWriter(table.uri, table.storage, columns, by, f"part-{number}")
             files = mapped_in_arrow(df, writer.__call__, delta.WRITTEN).collect()
@@ -93,7 +90,7 @@ class TableSink(Selectable):
             if not self._merged(df, key, query, number):
                 table.append([], query, number)
             return
-        columns = pa.schema([pa.field(each.name, plain_type(each.type)) for each in rows])
+        columns = plain_schema(rows)
         writer = iceberg.FileWriter(table, columns, f"part-{number}")
         files = mapped_in_arrow(df, writer.__call__, iceberg.WRITTEN).collect()
         table.append([each.path for each in files], query, number)

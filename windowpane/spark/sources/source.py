@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from windowpane.arrays.values import Value
 from windowpane.engines.program import Upstream
-from windowpane.errors import InvalidSpecError, UnknownColumnError
+from windowpane.errors import InvalidSpecError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import SYSTEM, hidden
 from windowpane.spark.internals.earlier_operators import (
@@ -33,7 +33,7 @@ from windowpane.spark.internals.earlier_operators import (
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.session.checkpoints import holds_batches
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in, column_named
 from windowpane.spark.session.settings import is_local, watermark_policy
 from windowpane.spark.sources.arrow_rows import ArrowRows, read_in_arrow
 from windowpane.spark.stages.project import quoted
@@ -185,10 +185,7 @@ class Source:
             )
         if not isinstance(given, str) or not hasattr(self.dataframe, "columns"):
             return given
-        found = column_named(self.dataframe, given)
-        if found is None:
-            raise UnknownColumnError(given, role, self.dataframe.columns)
-        return found
+        return column_in(self.dataframe, given, role)
 
     @cached_property
     def rows(self) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from windowpane.arrays.values import Value
 from windowpane.connectors import delta, iceberg
 from windowpane.connectors.table_changes import Changes, DeltaChanges, IcebergChanges, Starting
-from windowpane.connectors.tables import plain_type
+from windowpane.connectors.tables import plain_schema
 from windowpane.errors import ConnectorError
 from windowpane.spark.sources.arrow_rows import ArrowRows
 from windowpane.spark.sources.planned import PlannedStream, planned
@@ -69,7 +69,7 @@ def table_rows(
         if isinstance(table, delta.Table)
         else IcebergChanges(table, changes, starting, overwrites == "skip")
     )
-    arrow = pa.schema([pa.field(each.name, plain_type(each.type)) for each in found.columns()])
+    arrow = plain_schema(found.columns())
     columns = T.StructType([*spark_schema(arrow), *([T.StructField(CHANGE_TYPE, T.StringType())] if changes else [])])
     if changes:
         origin = planned(spark, PART, partial(TableStream, found))

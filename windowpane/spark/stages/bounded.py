@@ -41,13 +41,18 @@ def ended_processor(make_engine: Callable[[], Engine], wire: Wire) -> Callable[[
     """Return the function for ``applyInArrow`` that ends time for the state of one whole bucket."""
 
     def run(bucket: pa.Table) -> pa.Table:
-        store = MemoryBlobStore()
-        for name, blob in zip(bucket["name"].to_pylist(), bucket["blob"].to_pylist(), strict=True):
-            store.put(name, blob)
         with without_trace():
-            return wire.rows(make_engine().run(store, [], Clock(MAX, MAX)))
+            return wire.rows(make_engine().run(store_of(bucket), [], Clock(MAX, MAX)))
 
     return run
+
+
+def store_of(blobs: pa.Table) -> MemoryBlobStore:
+    """Return the state of a bucket, given names and blobs."""
+    store = MemoryBlobStore()
+    for name, blob in zip(blobs["name"].to_pylist(), blobs["blob"].to_pylist(), strict=True):
+        store.put(name, blob)
+    return store
 
 
 STATE = "bucket int, name string, blob binary"  # Rows of a state to begin with: a bucket and a blob of it

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windowpane.errors import InvalidSpecError, UnknownColumnError, UnsupportedTypeError
+from windowpane.errors import InvalidSpecError, UnsupportedTypeError
 from windowpane.hidden_columns import PREFIX, SYSTEM, TIME
 from windowpane.planning.windows import FunctionPlan
 from windowpane.spark.internals.column_trees import column_name
 from windowpane.spark.internals.file_relation import of_one_source
-from windowpane.spark.session.column_names import column_named
+from windowpane.spark.session.column_names import column_in, column_named
 from windowpane.spark.stages.encode import BUCKET, LATEST, SCHEMA
 from windowpane.spark.stages.types import foreign_collation
 from windowpane.windowing.expressions import ColumnLike
@@ -40,7 +40,7 @@ class Projection:
     def add(self, expression: ColumnLike, role: str, reserved: str) -> str:
         """Select a name or Column and return its name in the projection; ``reserved`` names a Column."""
         if isinstance(expression, str):
-            found = self._named(expression, role)
+            found = column_in(self.dataframe, expression, role)
             self.columns.setdefault(found, F.col(quoted(found)))
             return found
         if not hasattr(expression, "cast"):
@@ -49,12 +49,6 @@ class Projection:
         self.computed.append(role)
         self.columns[name] = expression.alias(name)
         return name
-
-    def _named(self, name: str, role: str) -> str:
-        found = column_named(self.dataframe, name)
-        if found is None:
-            raise UnknownColumnError(name, role, self.dataframe.columns)
-        return found
 
     def add_keys(self, keys: Sequence[ColumnLike]) -> tuple[tuple[str, ...], T.StructType]:
         """Select the key columns; return their names in the projection and their fields as the output has them."""
