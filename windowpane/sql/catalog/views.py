@@ -17,6 +17,7 @@ from windowpane.sql.optimize import is_keyless, is_small, pruned
 from windowpane.sql.parse.naming import check_columns
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.statements import CreateView
+from windowpane.sql.streaming.deltas import WEIGHT
 from windowpane.windowing.frames import Side, Units
 
 _ONE_PARTITION = "Write PARTITION BY 1::int if one partition of all rows is meant, or filter row_number() to a Top-N."
@@ -143,6 +144,6 @@ def create(storage: Storage, plan: ViewPlan) -> None:
     storage.run(f"CREATE TABLE {plan.relation.storage} ({columns})")
 
 
-def in_stored_names(plan_ids: Mapping[str, str], delta: str, weight: str) -> str:
+def in_stored_names(plan_ids: Mapping[str, str], delta: str) -> str:
     items = ", ".join(f"{quoted(identity)} AS {quoted(name)}" for name, identity in plan_ids.items())
-    return f"SELECT {items}, {quoted(weight)} FROM {delta}"
+    return f"SELECT {items}, {quoted(WEIGHT)} FROM {delta}"

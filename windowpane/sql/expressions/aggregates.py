@@ -156,12 +156,11 @@ def _only(arguments: Sequence[Expr], count: int = 1) -> tuple[Expr, ...]:
 
 
 def _count(arguments: Sequence[Expr]) -> Parts:
-    values = tuple(settled(argument) for argument in arguments)
-    return _one(Primitive("count", values, BIGINT, in_engines=True, is_count=True))
+    return _one(_counted(*map(settled, arguments)))
 
 
-def _counted(value: Expr) -> Primitive:
-    return Primitive("count", (value,), BIGINT, in_engines=True, is_count=True)
+def _counted(*values: Expr) -> Primitive:
+    return Primitive("count", values, BIGINT, in_engines=True, is_count=True)
 
 
 def _summed(value: Expr) -> Primitive:
@@ -349,10 +348,6 @@ def _array_agg(arguments: Sequence[Expr]) -> Parts:
     return _one(Primitive("array_agg", (value,), array_of(value.type)))
 
 
-def _jsonb_agg(arguments: Sequence[Expr]) -> Parts:
-    return as_jsonb(_array_agg(arguments))
-
-
 def as_jsonb(listed: Parts) -> Parts:
     """Return ``array_agg`` as ``jsonb_agg``: NULL is its ``null``."""
     return Parts(listed.primitives, lambda results: to_jsonb(listed.finish(results)))
@@ -521,7 +516,7 @@ AGGREGATES: dict[str, SqlAggregate] = _Aggregates(
         "string_agg": _of("string_agg", _string_agg),
         "listagg": _of("string_agg", _listagg),
         "array_agg": _of("collect_list", _array_agg),
-        "jsonb_agg": _of("collect_list", _jsonb_agg),
+        "jsonb_agg": _of("collect_list", lambda arguments: as_jsonb(_array_agg(arguments))),
         "jsonb_object_agg": _of("collect_list", _jsonb_object_agg),
         "corr": _pair(f"(CASE WHEN {_SXX} <> 0 AND {_SYY} <> 0 THEN {_SXY} / sqrt({_SXX} * {_SYY}) END)"),
         "covar_pop": _pair(f"(CASE WHEN {{count}} > 0 THEN {_SXY} / {{count}} END)"),

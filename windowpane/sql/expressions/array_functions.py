@@ -62,9 +62,9 @@ def _compared(value: Expr, *elements: Expr) -> tuple[Expr, ...]:
 
 
 @builder
-def _length(arguments: Sequence[Expr], template: str, most: int) -> Expr:
-    """Return the length of an array; a dimension behind it is 1."""
-    counted(arguments, 1, most)
+def _length(arguments: Sequence[Expr], template: str, least: int, most: int) -> Expr:
+    """Return the length of an array, or a bound of it; a dimension behind it is 1."""
+    counted(arguments, least, most)
     _element_of(arguments[0])
     if len(arguments) > 1 and constant(arguments[1]) != 1:
         raise MismatchError("it takes the first dimension, 1.")
@@ -164,15 +164,6 @@ def _dimensions(value: Expr) -> Expr:
     return build(INTEGER, f"CAST({dimensions(value.type)} AS INTEGER)", value)
 
 
-@builder
-def _bound(arguments: Sequence[Expr], template: str) -> Expr:
-    counted(arguments, 2, 2)
-    _element_of(arguments[0])
-    if constant(arguments[1]) != 1:
-        raise MismatchError("it takes the first dimension, 1.")
-    return build(INTEGER, template, arguments[0])
-
-
 @taking
 def _replaced(value: Expr, old: Expr, new: Expr) -> Expr:
     value, old, new = _compared(value, old, new)
@@ -209,8 +200,8 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "delta": _of_counter("{0}[1]"),
     "time_delta": _of_counter("{0}[2]"),
     "rate": _of_counter("({0}[1] / {0}[2])"),
-    "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2),
-    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1)([flattened(argument) for argument in arguments]),
+    "array_length": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 1, 2),
+    "cardinality": lambda arguments: _length("CAST(len({0}) AS INTEGER)", 1, 1)([flattened(argument) for argument in arguments]),
     "array_append": _extended(prepends=False),
     "array_prepend": _extended(prepends=True),
     "array_cat": _joined,
@@ -226,8 +217,8 @@ ARRAY_FUNCTIONS: dict[str, Builder] = {
     "array_reverse": _same_array("list_reverse({0})", _element_of),
     "array_sum": _of_elements("list_sum({0})"),
     "array_ndims": _dimensions,
-    "array_lower": _bound("CAST(CASE WHEN len({0}) > 0 THEN 1 END AS INTEGER)"),
-    "array_upper": _bound("CAST(nullif(len({0}), 0) AS INTEGER)"),
+    "array_lower": _length("CAST(CASE WHEN len({0}) > 0 THEN 1 END AS INTEGER)", 2, 2),
+    "array_upper": _length("CAST(nullif(len({0}), 0) AS INTEGER)", 2, 2),
     "array_replace": _replaced,
     "array_positions": _positions,
     "array_contains": _of_two("(list_has_all({0}, {1}) AND len({1}) = list_count({1}))"),

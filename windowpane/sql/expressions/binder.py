@@ -230,7 +230,9 @@ class ScalarBinder:
         if name in AGGREGATES:
             raise self._misplaced(tree, f"the aggregate {name}")
         if name in WITH_UNIT and tree.expressions:
-            return _renamed(with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name)
+            return replace(
+                with_unit(name, tree.expressions[0].name, [self.bind(each) for each in tree.expressions[1:]]), name=name
+            )
         if name not in _CALLED:
             if name in SETS:
                 raise self.text.unsupported(
@@ -239,13 +241,13 @@ class ScalarBinder:
             raise self.text.name_error(tree, f"there is no function {name!r}. {_NEAREST.get(name, _LISTED)}")
         arguments = [self.bind(argument) for argument in tree.expressions]
         if name in time_functions.TIME_FUNCTIONS:
-            return _renamed(time_functions.TIME_FUNCTIONS[name](arguments), name)
+            return replace(time_functions.TIME_FUNCTIONS[name](arguments), name=name)
         if name in ("now", "proctime") and arguments:
             raise MismatchError(f"{name} takes no arguments.")
         if name in ("now", "proctime"):
             return self._now(tree)
         try:
-            return _renamed(FUNCTIONS[name](arguments), name)
+            return replace(FUNCTIONS[name](arguments), name=name)
         except MismatchError as error:
             raise MismatchError(f"{name}: {error}") from None
 
@@ -291,10 +293,6 @@ def _written(tree: exp.Expr) -> str:
     return tree.sql(dialect="risingwave", normalize_functions="lower", unsupported_level=ErrorLevel.IGNORE)
 
 
-def _renamed(bound: Expr, name: str) -> Expr:
-    return replace(bound, name=name)
-
-
 _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Column: ScalarBinder.column,
     exp.Cast: lambda binder, tree: binder._cast(tree),
@@ -306,6 +304,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[[ScalarBinder, Any], Expr]] = {
     exp.Subquery: ScalarBinder._subquery,
     exp.Exists: ScalarBinder._subquery,
     exp.CurrentTimestamp: ScalarBinder._now,
-    exp.CurrentDate: lambda binder, tree: _renamed(cast(binder._now(tree), DATE), "current_date"),
-    exp.Localtimestamp: lambda binder, tree: _renamed(cast(binder._now(tree), TIMESTAMP), "localtimestamp"),
+    exp.CurrentDate: lambda binder, tree: replace(cast(binder._now(tree), DATE), name="current_date"),
+    exp.Localtimestamp: lambda binder, tree: replace(cast(binder._now(tree), TIMESTAMP), name="localtimestamp"),
 }

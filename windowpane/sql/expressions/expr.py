@@ -281,7 +281,7 @@ def _of_literal(text: str, kind: SqlType) -> Expr:
     if kind in (VARCHAR, UNKNOWN):
         return replace(Expr.of_text(text), type=kind)
     if kind == BYTEA:
-        return Expr(_bytes_literal(text), kind)
+        return Expr(f"unhex('{bytea_values.read(text).hex()}')", kind)
     if kind.element is not None:
         return _listed(array_text.read_array(text, dimensions(kind)), kind)
     if is_instant(kind):
@@ -297,10 +297,6 @@ def finite(text: str) -> Decimal | None:
     except ArithmeticError:
         return None
     return value if value.is_finite() else None
-
-
-def _bytes_literal(text: str) -> str:
-    return f"unhex('{bytea_values.read(text).hex()}')"
 
 
 def _instant_literal(text: str, kind: SqlType) -> str:

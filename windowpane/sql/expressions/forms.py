@@ -147,22 +147,10 @@ def _substring(bind: Bind, tree: exp.Expr) -> Expr:
     return _called("substr", bind, (tree.this, start, tree.args.get("length")), "substring")
 
 
-def _position(bind: Bind, tree: exp.Expr) -> Expr:
-    return _called("strpos", bind, (tree.this, tree.args["substr"]), "position")
-
-
-def _overlay(bind: Bind, tree: exp.Expr) -> Expr:
-    return _called("overlay", bind, (tree.this, tree.expression, tree.args["from_"], tree.args.get("for_")), "overlay")
-
-
-def _escape_string(bind: Bind, tree: exp.Expr) -> Expr:
-    return Expr.of_text(tree.this)
-
-
 def _adjacent(bind: Bind, tree: exp.Expr) -> Expr:
     if not all(isinstance(part, exp.Literal) and part.is_string for part in tree.expressions):
         raise MismatchError("only text literals stand side by side. Write ||.")
-    return _escape_string(bind, exp.Literal.string("".join(part.this for part in tree.expressions)))
+    return Expr.of_text("".join(part.this for part in tree.expressions))
 
 
 def _collated(bind: Bind, tree: exp.Expr) -> Expr:
@@ -316,17 +304,6 @@ def _of_key(key: str) -> str:
 _OF_ANY_KEY = """CASE WHEN {0} = '' THEN '/' ELSE '$."' || replace(replace({0}, '\\', '\\\\'), '"', '\\"') || '"' END"""
 
 
-# --- times -------------------------------------------------------------------------------------------------
-
-
-def _extracted(bind: Bind, tree: exp.Expr) -> Expr:
-    return replace(fields.extract(tree.this.name, bind(tree.expression)), name="extract")
-
-
-def _at_time_zone(bind: Bind, tree: exp.Expr) -> Expr:
-    return replace(times.at_zone(bind(tree.args["zone"]), bind(tree.this)), name="timezone")
-
-
 # --- literals, operators, conditions -------------------------------------------------------------------------
 
 
@@ -454,9 +431,11 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.Between: _between,
     exp.Trim: _trim,
     exp.Substring: _substring,
-    exp.StrPosition: _position,
-    exp.Overlay: _overlay,
-    exp.ByteString: _escape_string,
+    exp.StrPosition: lambda bind, tree: _called("strpos", bind, (tree.this, tree.args["substr"]), "position"),
+    exp.Overlay: lambda bind, tree: _called(
+        "overlay", bind, (tree.this, tree.expression, tree.args["from_"], tree.args.get("for_")), "overlay"
+    ),
+    exp.ByteString: lambda bind, tree: Expr.of_text(tree.this),
     exp.Concat: _adjacent,
     exp.Collate: _collated,
     exp.Bracket: _bracket,
@@ -472,8 +451,8 @@ FORMS: dict[type[exp.Expr], Form] = {
     exp.JSONExtractScalar: _json("windowpane_jsonb_string", VARCHAR),
     exp.JSONBExtract: _json_at("json_extract", JSONB),
     exp.JSONBExtractScalar: _json_at("windowpane_jsonb_string", VARCHAR),
-    exp.Extract: _extracted,
-    exp.AtTimeZone: _at_time_zone,
+    exp.Extract: lambda bind, tree: replace(fields.extract(tree.this.name, bind(tree.expression)), name="extract"),
+    exp.AtTimeZone: lambda bind, tree: replace(times.at_zone(bind(tree.args["zone"]), bind(tree.this)), name="timezone"),
     exp.Sqrt: lambda bind, tree: _called("sqrt", bind, (tree.this,), "sqrt"),
     exp.Cbrt: lambda bind, tree: _called("cbrt", bind, (tree.this,), "cbrt"),
 }

@@ -35,13 +35,6 @@ def _double(template: str) -> Builder:
     return fixed(DOUBLE, template, DOUBLE)
 
 
-def log(arguments: Sequence[Expr]) -> Expr:
-    """Return ``log(x)``, to the base of ten, or ``log(base, x)``."""
-    if len(arguments) == 2:
-        return fixed(DOUBLE, "(ln(windowpane_positive({1})) / ln(windowpane_positive({0})))", DOUBLE, DOUBLE)(arguments)
-    return fixed(DOUBLE, "log10(windowpane_positive({0}))", DOUBLE)(arguments)
-
-
 @builder
 def _of_integers(arguments: Sequence[Expr], name: str) -> Expr:
     """Return ``gcd`` or ``lcm`` of two integers."""
@@ -52,32 +45,20 @@ def _of_integers(arguments: Sequence[Expr], name: str) -> Expr:
     return build(one.type, f"CAST({name}({{0}}, {{1}}) AS {one.type.duckdb})", one, other)
 
 
+_AS_IN_DUCKDB = ("cbrt", "sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh", "degrees", "radians")
 _OF_DOUBLES: dict[str, Builder] = {
+    **{name: _double(f"{name}({{0}})") for name in _AS_IN_DUCKDB},
     "sqrt": _double("windowpane_sqrt({0})"),
-    "cbrt": _double("cbrt({0})"),
     "exp": _double("windowpane_exp({0})"),
     "ln": _double("ln(windowpane_positive({0}))"),
-    "log": log,
     "log10": _double("log10(windowpane_positive({0}))"),
-    "pow": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
-    "power": fixed(DOUBLE, "windowpane_pow({0}, {1})", DOUBLE, DOUBLE),
-    "sin": _double("sin({0})"),
-    "cos": _double("cos({0})"),
-    "tan": _double("tan({0})"),
     "cot": _double("(1 / tan({0}))"),
     "asin": _double("asin(windowpane_within({0}, -1, 1))"),
     "acos": _double("acos(windowpane_within({0}, -1, 1))"),
-    "atan": _double("atan({0})"),
     "atan2": fixed(DOUBLE, "atan2({0}, {1})", DOUBLE, DOUBLE),
-    "sinh": _double("sinh({0})"),
-    "cosh": _double("cosh({0})"),
-    "tanh": _double("tanh({0})"),
-    "asinh": _double("asinh({0})"),
     "acosh": _double("acosh(windowpane_within({0}, 1, 'Infinity'::DOUBLE))"),
     "atanh": _double("atanh(windowpane_within({0}, -1, 1))"),
     "coth": _double("(1 / tanh({0}))"),
-    "degrees": _double("degrees({0})"),
-    "radians": _double("radians({0})"),
     "pi": fixed(DOUBLE, "pi()"),
     "gcd": _of_integers("gcd"),
     "lcm": _of_integers("lcm"),
@@ -116,8 +97,12 @@ def _sign(value: Expr) -> Expr:
     return build(kind, f"CAST(sign({{0}}) AS {kind.duckdb})", value)
 
 
+_LOG = fixed(DOUBLE, "(ln(windowpane_positive({1})) / ln(windowpane_positive({0})))", DOUBLE, DOUBLE)
+
+
 def _log(arguments: Sequence[Expr]) -> Expr:
-    return or_float("log" if len(arguments) == 2 else "log10", _OF_DOUBLES["log"])(arguments)
+    """Return ``log(x)``, to the base of ten, or ``log(base, x)``."""
+    return or_float("log", _LOG)(arguments) if len(arguments) == 2 else or_float("log10", _OF_DOUBLES["log10"])(arguments)
 
 
 @builder

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from windowpane.errors import WindowpaneError
+from windowpane.malformed import shortened
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.failures.trying import Attempt, computed, expressions, scratch, tried_expr
@@ -22,7 +23,6 @@ from windowpane.sql.nodes import Node, TimeWindows
 from windowpane.sql.streaming.deltas import WEIGHT
 
 _MOST = 100
-_WIDEST = 200
 WHOLE = "(the whole view)"
 """Stands for the expression where a view failed otherwise than by one."""
 
@@ -64,7 +64,7 @@ class BadValues:
             f"SELECT {items}CAST(sum(greatest({weight}, 0)) AS BIGINT) AS windowpane_count FROM {delta} "
             f"WHERE {fails} GROUP BY ALL ORDER BY windowpane_count DESC"
         )
-        expression = _shortened(attempt.expr.shown(names))
+        expression = shortened(attempt.expr.shown(names))
         for index, row in enumerate(rows.select(["windowpane_shown", "windowpane_count"]).to_pylist()):
             if index == _MOST:
                 counts = rows["windowpane_count"].slice(index).to_pylist()
@@ -117,9 +117,5 @@ def _said(attempt: Attempt, row: pa.Table, numbers: str) -> str:
 def _value(columns: Sequence[str], shown: Sequence[Any], names: Mapping[str, str]) -> str:
     cells = ["NULL" if cell is None else str(cell) for cell in shown]
     if len(cells) == 1:
-        return _shortened(cells[0])
-    return _shortened(", ".join(f"{names[column]} = {cell}" for column, cell in zip(columns, cells, strict=True)))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+        return shortened(cells[0])
+    return shortened(", ".join(f"{names[column]} = {cell}" for column, cell in zip(columns, cells, strict=True)))

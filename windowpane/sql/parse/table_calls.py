@@ -21,7 +21,7 @@ def rewrite_table_calls(tokens: list[Token]) -> list[Token]:
         if index in dropped:
             continue
         if _is(tokens, index, "TABLE", "(") and _text(tokens, index + 2) in WINDOW_FUNCTIONS:
-            dropped |= {index + 1, _closing(tokens, index + 1)}
+            dropped |= {index + 1, _closing_of(tokens, index + 2)}
         elif _text(tokens, index) == "TABLE" and _text(tokens, index - 1) in ("(", ">", "=>"):
             continue
         elif _text(tokens, index) == "PARTITION BY" and _is_argument(tokens, index):
@@ -46,7 +46,7 @@ def _partition(tokens: list[Token], index: int) -> tuple[list[Token], int]:
     """Return the tokens of ``, PARTITION_BY(columns)``, and where the columns end."""
     here, at = tokens[index], index + 1
     if _text(tokens, at) == "(":
-        end = _closing(tokens, at) + 1
+        end = _closing_of(tokens, at + 1) + 1
         columns = tokens[at + 1 : end - 1]
     else:
         end = _end_of_columns(tokens, at)
@@ -83,15 +83,6 @@ def _closing_of(tokens: list[Token], index: int) -> int:
         depth += {"(": 1, ")": -1}.get(_text(tokens, position), 0)
         if depth < 0:
             return position
-    return len(tokens)
-
-
-def _closing(tokens: list[Token], opening: int) -> int:
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(_text(tokens, index), 0)
-        if depth == 0:
-            return index
     return len(tokens)
 
 

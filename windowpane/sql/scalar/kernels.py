@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowpane import errors
+from windowpane.arrays.columns import flat
 from windowpane.errors import InvalidValueError, OutOfRangeError, SqlRunError
 from windowpane.kernels.keys.key_codes import text_hash
 from windowpane.sql.values import (
@@ -139,7 +140,7 @@ def _room(sizes: pa.ChunkedArray | pa.Array) -> pa.Array:
             f"{MOST_BYTES} are the most. Make shorter values, or fewer rows at once; a series of whole numbers whose bounds are "
             "constants, without a step, needs no room"
         )
-    return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
+    return flat(sizes)
 
 
 def _interval_parts(text: str) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from windowpane.errors import InvalidValueError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
-from windowpane.sql.scalar.signatures import Builder, accepted, taking
+from windowpane.sql.scalar.signatures import Builder, accepted, builder, taking
 from windowpane.sql.values.regexps import regular
 from windowpane.sql.values.text_values import text_literal
 
@@ -94,7 +94,8 @@ def _names_more_groups(pattern: Expr, new: Expr) -> bool:
         return True
 
 
-def _by_pattern(function: str, kind: SqlType, arguments: Sequence[Expr]) -> Expr:
+@builder
+def _by_pattern(arguments: Sequence[Expr], function: str, kind: SqlType) -> Expr:
     """Return the call of a function that takes a text, a pattern, and perhaps flags."""
     counted(arguments, 2, 3)
     value, pattern = (accepted(argument, VARCHAR) for argument in arguments[:2])
@@ -102,18 +103,10 @@ def _by_pattern(function: str, kind: SqlType, arguments: Sequence[Expr]) -> Expr
     return build(kind, f"windowpane_pattern_{function}({{0}}, {{1}}, '{flags}')", value, pattern)
 
 
-def _match(arguments: Sequence[Expr]) -> Expr:
-    return _by_pattern("match", array_of(VARCHAR), arguments)
-
-
-def every_match(arguments: Sequence[Expr]) -> Expr:
-    """Return ``regexp_matches`` as the list of what it returns: the first match, or all with the flag ``g``."""
-    return _by_pattern("matches", array_of(array_of(VARCHAR)), arguments)
-
-
-def parts_between(arguments: Sequence[Expr]) -> Expr:
-    """Return the parts of a text between matches as an array."""
-    return _by_pattern("split", array_of(VARCHAR), arguments)
+every_match = _by_pattern("matches", array_of(array_of(VARCHAR)))
+"""``regexp_matches`` as the list of what it returns: the first match, or all with the flag ``g``."""
+parts_between = _by_pattern("split", array_of(VARCHAR))
+"""The parts of a text between matches, as an array."""
 
 
 @taking
@@ -124,7 +117,7 @@ def _count(value: Expr, pattern: Expr, start: Expr | None = None, flags: Expr | 
 
 PATTERN_FUNCTIONS: dict[str, Builder] = {
     "regexp_replace": _replace,
-    "regexp_match": _match,
+    "regexp_match": _by_pattern("match", array_of(VARCHAR)),
     "regexp_split_to_array": parts_between,
     "regexp_count": _count,
 }

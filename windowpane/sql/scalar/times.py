@@ -210,15 +210,7 @@ def _make_timestamptz(arguments: Sequence[Expr]) -> Expr:
 
 # --- units -------------------------------------------------------------------------------------------------
 
-_UNITS = {
-    "second": "second",
-    "minute": "minute",
-    "hour": "hour",
-    "day": "day",
-    "month": "month",
-    "quarter": "quarter",
-    "year": "year",
-}
+_UNITS = ("second", "minute", "hour", "day", "month", "quarter", "year")
 
 
 def unit_named(name: str) -> str:

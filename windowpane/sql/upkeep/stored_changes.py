@@ -17,7 +17,7 @@ from windowpane.sql.catalog.entries import Catalog, ViewInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded import tables
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, inserted, kept, settled, with_words
+from windowpane.sql.streaming.deltas import Delta, apply_to, inserted, kept, settled, with_words
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class StoredChanges:
         """Change the stored rows of a view by the result of its job, and return that in stored names."""
         if delta is None:
             return None
-        return self.keep_stored(view, delta.through(views.in_stored_names(view.ids, delta.relation, WEIGHT)))
+        return self.keep_stored(view, delta.through(views.in_stored_names(view.ids, delta.relation)))
 
     def keep_stored(self, view: ViewInfo, delta: Delta | None) -> Delta | None:
         """Change the stored rows of a view by a batch in stored names, and return it with each row once."""
