@@ -50,7 +50,6 @@ WEATHER_BATCHES = 6
 
 
 def main() -> None:
-    """Run the demo."""
     console = Console()
     shutil.rmtree(OUT, ignore_errors=True)
     raw = flights.raw_flights()

@@ -13,7 +13,6 @@ from windowpane.demo.flights import Replay
 
 
 def introduce(console: Console, replay: Replay) -> None:
-    """Say what is going to happen."""
     console.print(
         f"\n[bold]{replay.flights - replay.cancelled:,} of these flights again, by aircraft[/bold]: OVER (PARTITION BY tailnum "
         "ORDER BY scheduled).\nEach flight gets the delay with which its aircraft arrived before (lag), and the one with which "
@@ -22,12 +21,10 @@ def introduce(console: Console, replay: Replay) -> None:
 
 
 def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
-    """Return a line on the progress."""
     return f"{flights:,} flights · {sum(each['firings'] for each in counted):,} changes"
 
 
 def conclude(console: Console, summary: AircraftSummary, changes: Path) -> None:
-    """Print the results, and where they are."""
     console.print(_story(summary), _handovers(summary))
     counts = ", ".join(f"{count:,} {word}" for word, count in sorted(summary.counts.items()))
     console.print(f"Changelog of {summary.flights:,} flights: {counts}.\nParquet: [bold]{changes}[/bold]")

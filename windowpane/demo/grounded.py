@@ -93,7 +93,6 @@ def summarize(replay: Path, out: Path) -> GroundedSummary:
 
 
 def introduce(console: Console, replay: flights.Replay) -> None:
-    """Say what is going to happen."""
     console.print(
         f"\n[bold]{replay.flights:,} flights once more, for what did not happen[/bold]: an aircraft leaves more than two hours "
         "late,\nand does not leave New York again within a day."
@@ -101,7 +100,6 @@ def introduce(console: Console, replay: flights.Replay) -> None:
 
 
 def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
-    """Return a line on the progress."""
     return f"{flights:,} flights · {sum(each['firings'] for each in counted):,} aircraft that did not leave again"
 
 

@@ -149,7 +149,6 @@ def check(spark: SparkSession, servers: str, departures: pa.Table) -> list[tuple
 
 
 def main() -> None:
-    """Run the demo."""
     console = Console()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)

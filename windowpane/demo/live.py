@@ -47,7 +47,6 @@ class HourlyDelays(wp.AggregateFunction[Delays, dict[str, Value]]):
     """The aggregates of the demo's program, for the reference operator: how many flights of an hour, and their delays."""
 
     def create_accumulator(self) -> Delays:
-        """Return no flights."""
         return 0, ()
 
     def add(self, value: Row, accumulator: Delays) -> Delays:
@@ -63,7 +62,6 @@ class HourlyDelays(wp.AggregateFunction[Delays, dict[str, Value]]):
         return {"scheduled": scheduled, "departed": len(delays), "mean_delay": mean, "p90_delay": p90}
 
     def merge(self, left: Delays, right: Delays) -> Delays:
-        """Return the flights of both."""
         return left[0] + right[0], left[1] + right[1]
 
 
@@ -120,7 +118,6 @@ class Board:
 
     @property
     def is_done(self) -> bool:
-        """Whether all flights have departed."""
         return not self._waiting
 
     @property
@@ -214,7 +211,6 @@ def show(
 
 
 def main(arguments: Iterable[str]) -> None:
-    """Run ``windowpane demo --live`` with what follows."""
     parser = argparse.ArgumentParser("windowpane demo --live", description="One day of flights, paced in real time.")
     parser.add_argument("--speed", type=float, default=SPEED, help="minutes of the flights' clock in a second (%(default)s)")
     parser.add_argument("--day", type=dt.date.fromisoformat, default=DAY, help="a day of 2013 (%(default)s)")

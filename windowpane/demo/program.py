@@ -54,7 +54,6 @@ class Timing(wp.ProcessWindowFunction):
         }
 
     def clear(self, context: wp.ProcessContext) -> None:
-        """Forget the hour."""
         context.window_state("last").clear()
 
     def _timing(self, context: wp.ProcessContext, was: str) -> str:

@@ -25,7 +25,6 @@ _EPOCH = "1970-01-01"  # what Spark reports while there is no watermark
 
 
 def introduce(console: Console, replay: Replay, log: Path) -> None:
-    """Say what is going to happen."""
     console.print(
         f"[bold]{replay.flights:,} flights from New York[/bold], in the order in which they departed, as a stream of "
         f"{replay.files - 1} micro-batches.\n"
@@ -43,7 +42,6 @@ Describe = Callable[[list[dict[str, JsonValue]], int], str]
 
 
 def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
-    """Return a line on the progress of the windows."""
     firings, late = (sum(each[name] for each in counted) for name in ("firings", "late_dropped"))
     return f"{flights:,} flights · {firings:,} firings · {late} late"
 
@@ -87,7 +85,6 @@ def _watermark(batch: StreamingQueryProgress) -> str:
 
 
 def conclude(console: Console, summary: Summary, out: Path) -> None:
-    """Print the results, and where they are."""
     console.print(_worst_hours(summary), _timings(summary))
     console.print(
         f"In the final results of {summary.hours:,} hours: {summary.flights:,} flights, {summary.cancelled:,} cancelled. "

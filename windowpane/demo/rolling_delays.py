@@ -103,7 +103,6 @@ def summarize(replay: Path, out: Path) -> RollingSummary:
 
 
 def introduce(console: Console, replay: flights.Replay) -> None:
-    """Say what is going to happen."""
     console.print(
         f"\n[bold]{replay.flights:,} flights once more, by airport[/bold]: features as of each hour over the last 1, 6 and 24 "
         "hours.\nThey go down when flights leave a window, also while none comes."
@@ -111,7 +110,6 @@ def introduce(console: Console, replay: flights.Replay) -> None:
 
 
 def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
-    """Return a line on the progress."""
     features = sum(each["emitted_by_row"] + each["emitted_by_tick"] for each in counted)
     return f"{flights:,} flights · {features:,} rows of features"
 

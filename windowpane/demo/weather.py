@@ -132,7 +132,6 @@ def summarize(departures: Path, readings: Path, out: Path) -> WeatherSummary:
 
 
 def introduce(console: Console, replay: flights.Replay, readings: int) -> None:
-    """Say what is going to happen."""
     console.print(
         f"\n[bold]{replay.flights:,} flights of March and {readings:,} readings of the weather[/bold]: two streams. Each flight "
         "takes the latest reading of its airport\nuntil it left. The clocks change on the 10th; the readings' do not."
@@ -140,7 +139,6 @@ def introduce(console: Console, replay: flights.Replay, readings: int) -> None:
 
 
 def describe(counted: list[dict[str, JsonValue]], flights: int) -> str:
-    """Return a line on the progress."""
     joined = sum(each["pairs"] + each["padded"] for each in counted)
     held = sum(counted[-1][side] for side in ("held_left", "held_right")) if counted else 0
     return f"{joined:,} flights with their weather · {held:,} rows held"

@@ -105,7 +105,6 @@ class Bucket:
         return pa.schema([field.with_name(name) for name, field in zip(names, program.keys, strict=True)])
 
     def held(self, wanted: Wanted) -> Iterator[pa.Table]:
-        """Yield the panes that its engine lists."""
         engine = self.engine
         if isinstance(self.program, JoinProgram):
             engine = JoinWindowEngine(self.program, engine.name == "join reference")
@@ -138,7 +137,6 @@ class Panes:
         self.is_complete = True
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Yield those that were read, and then others."""
         yield from self._read
         for table in self._tables if self.is_complete else ():
             part = table.slice(0, self._room)
@@ -179,7 +177,6 @@ def _generations(store: BlobStore, header: BucketHeader) -> Iterator[tuple[BlobS
 
 
 def bucket_of(operator: int, number: int, store: BlobStore, header: BucketHeader) -> Bucket:
-    """Return what the program that a header describes has in a bucket."""
     description = header.description
     runs_on = engine_named(description["engine"]) if "engine" in description else None
     try:

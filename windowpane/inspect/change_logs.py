@@ -70,7 +70,6 @@ class ChangeLog:
     """The changes of one batch: ``changes`` has for each key its place and length, ``None`` where it was removed."""
 
     def __init__(self, file: pa.NativeFile, codec: str, name: str) -> None:
-        """Read which keys were changed."""
         if codec == "lz4":
             self._stream: _Blocks | _Whole = _Blocks(file, name)
         elif codec == "zstd":
@@ -80,7 +79,6 @@ class ChangeLog:
         self.changes = dict(self._records(name))
 
     def value(self, key: bytes) -> bytes | None:
-        """Return the value that a changed key has got, ``None`` where it was removed."""
         place = self.changes[key]
         return None if place is None else self._stream.read(*place)
 

@@ -84,11 +84,9 @@ class Checkpoint:
         return [info.base_name for info in found]
 
     def last_batch(self) -> int:
-        """Return the number of the last batch that is committed, -1 for none."""
         return max((int(name) for name in self.names("commits") if name.isdecimal()), default=-1)
 
     def batches(self, most: int) -> list[Committed]:
-        """Return the last committed batches that Spark has kept, the oldest first."""
         numbers = sorted(int(name) for name in self.names("commits") if name.isdecimal())[-most:]
         found = []
         for number in numbers:
@@ -107,7 +105,6 @@ class Checkpoint:
         return plan
 
     def next_watermark(self, batch: int) -> int:
-        """Return the watermark of the batch after a committed one, in milliseconds."""
         text = self.text(f"commits/{batch}")
         return int(json.loads(text[text.index("{") :])["nextBatchWatermarkMs"]) if "{" in text else 0
 
@@ -122,7 +119,6 @@ class Checkpoint:
         return found
 
     def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
-        """Yield what each program of an operator has in each bucket, as a committed batch left it."""
         for blobs in self.buckets(operator, batch):
             blobs.open()
             found = list(buckets_of(operator, blobs.number, blobs))
@@ -138,7 +134,6 @@ class Checkpoint:
             yield from headers_of(blobs)
 
     def changes(self) -> list[dict[str, Any]]:
-        """Return what restarts have changed: batch, time, parts."""
         try:
             entries: list[dict[str, Any]] = json.loads(self.text("windowpane/programs") or "[]")
         except ValueError:  # a start that was killed has not written it whole
@@ -146,7 +141,6 @@ class Checkpoint:
         return [{"batch": each["batch"], "time": each["time"], "parts": each["parts"]} for each in entries]
 
     def buckets(self, operator: int, batch: int) -> list[BucketBlobs]:
-        """Return the buckets of an operator, as a committed batch left them."""
         settings = self.plan_of(batch).get("conf", {})
         if settings.get(_ENCODING, "unsaferow") != "unsaferow" or settings.get(_CHECKSUMS, "false") != "false":
             raise UnreadableStateError(
@@ -227,7 +221,6 @@ class BucketBlobs:
             yield self._opened[place]
 
     def get(self, key: str) -> bytes | None:
-        """Return the blob under ``key``, or None."""
         if self._prefix is None:
             return None
         full = self._prefix + _name_row(key)

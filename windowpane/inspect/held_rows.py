@@ -109,7 +109,6 @@ class Held(NamedTuple):
 
 
 def held_rows(bucket: Bucket) -> Iterator[Held]:
-    """Yield what a bucket of a program that is no window holds."""
     program, store = bucket.program, bucket.store
     if bucket.node is not None:
         yield from bucket.node.held()

@@ -63,21 +63,16 @@ class WithoutBatches:
     """What holders have alike that know their state of now alone, as if it were that of a batch 0."""
 
     def last_batch(self) -> int:
-        """Return 0."""
         return 0
 
     def batches(self, most: int) -> Sequence[Committed]:
-        """Return none: nothing says when what is held came."""
         return []
 
     def next_watermark(self, batch: int) -> int:
-        """Return 0: buckets know it."""
         return 0
 
     def headers(self, operator: int, batch: int) -> Iterator[BucketHeader]:
-        """Yield nothing: there is no other batch."""
         return iter(())
 
     def changes(self) -> Sequence[Mapping[str, Any]]:
-        """Return none: nothing is restarted."""
         return []

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowpane.arrays.columns import flat
+
 _NULL = "NULL"
 _PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]*?)\s*,')
 
@@ -27,14 +29,13 @@ def key_texts(columns: Sequence[pa.ChunkedArray | pa.Array], rows: int) -> pa.Ar
 
 
 def texts_of(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return values as texts."""
-    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_dictionary(flat.type):
-        flat = flat.dictionary_decode()
+    values = flat(column)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
     try:
-        return flat.cast(pa.string())
+        return values.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in flat.to_pylist()], pa.string())
+        return pa.array([None if value is None else str(value) for value in values.to_pylist()], pa.string())
 
 
 def _quoted(texts: pa.Array, several: bool) -> pa.Array:

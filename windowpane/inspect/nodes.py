@@ -50,11 +50,9 @@ class InPages:
     store: BlobStore
 
     def listed(self, table: KeptTable) -> Listed | None:
-        """Return what the index says."""
         return listed(self.store, table.pages)
 
     def parts(self, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the pages, those that are due first in front."""
         pages = hash_pages(self.store, table.pages)
         for position in pages.in_order_of_due():
             rows = pages.read(position)
@@ -77,7 +75,6 @@ class NodeState:
     rows: KeptRows
 
     def listed(self) -> Iterator[tuple[str, Listed]]:
-        """Yield what each of its tables holds, and its size."""
         for table in self.tables:
             found = self.rows.listed(table)
             if found is not None:

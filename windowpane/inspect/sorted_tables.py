@@ -37,7 +37,6 @@ class SortedTable:
     """One file; ``file`` is open, and reads at a place."""
 
     def __init__(self, file: pa.NativeFile, name: str) -> None:
-        """Read the footer, the properties and the index."""
         self._file, self._name = file, name
         footer = file.read_at(_FOOTER, file.size() - _FOOTER)
         version = _LENGTH.unpack_from(footer, 41)[0]
@@ -58,7 +57,6 @@ class SortedTable:
         self._places = [place for _, place in entries]
 
     def get(self, key: bytes) -> Entry | None:
-        """Return the newest entry of a key, ``None`` for none."""
         found = next(self.scan(key), None)
         return found[1] if found is not None and found[0] == key else None
 

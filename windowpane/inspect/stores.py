@@ -68,12 +68,10 @@ class InStore:
         return self.store.arrow(f"SELECT * FROM windowpane_state.{quoted(f'{self.owner}/{table.name}')}")
 
     def listed(self, table: KeptTable) -> Listed | None:
-        """Return how many rows there are, and their bytes."""
         rows = self._rows(table)
         return Listed("table of the store", 0, rows.nbytes, rows.num_rows) if rows.num_rows else None
 
     def parts(self, table: KeptTable) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the rows."""
         rows = self._rows(table)
         if rows.num_rows:
             yield rows.nbytes, rows
@@ -106,7 +104,6 @@ class Store(WithoutBatches):
         return range(len(self._kept))
 
     def programs(self, operator: int, batch: int) -> Iterator[Bucket]:
-        """Yield what each node of a view keeps."""
         view, nodes = self._kept[operator]
         marks = self._store.arrow("SELECT relation, value FROM windowpane.watermarks").to_pylist()
         clock = {each["relation"]: each["value"] for each in marks if each["value"] is not None}

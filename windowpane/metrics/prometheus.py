@@ -26,7 +26,6 @@ class Served:
     """
 
     def __init__(self, spark: SparkSession, port: int, host: str) -> None:
-        """Begin to listen and to serve."""
         self._registry = CollectorRegistry()
         self._metrics: dict[str, Any] = {}
         for each in METRICS:
@@ -38,7 +37,6 @@ class Served:
         self._stop_listening = listen(spark, self.take)
 
     def take(self, progress: Any) -> None:
-        """Take the progress of a batch."""
         operators = counted(progress)
         name = str(progress["name"] or progress["id"])
         samples = list(samples_of(progress, operators, name))
@@ -54,11 +52,9 @@ class Served:
             self._spans.take(progress, name, samples)
 
     def text(self) -> str:
-        """Return what a scrape gives."""
         return str(generate_latest(self._registry).decode())
 
     def close(self) -> None:
-        """Stop listening and serving."""
         self._stop_listening()
         self._server.shutdown()
         self._server.server_close()

@@ -121,12 +121,10 @@ METRICS: Final[tuple[Metric, ...]] = (
 
 
 def names() -> list[str]:
-    """Return the names of all metrics, each once."""
     return list(dict.fromkeys(each.name for each in METRICS))
 
 
 def as_markdown() -> str:
-    """Return the table of the documentation."""
     lines = ["| metric | kind | labels | meaning | from |", "|---|---|---|---|---|"]
     for name in names():
         of = [each for each in METRICS if each.name == name]

@@ -15,7 +15,6 @@ from windowpane.sizing import Estimate, Interval, costs
 
 
 def as_json(found: Estimate) -> str:
-    """Return an estimate as a line of JSON."""
     return json.dumps({**asdict(found), "measured": costs()["measured"]})
 
 

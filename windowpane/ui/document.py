@@ -19,7 +19,6 @@ _HEAD = "<!doctype html>\n"
 
 @cache
 def asset(name: str) -> str:
-    """Return a file of the page."""
     return (files("windowpane.ui") / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -79,7 +79,6 @@ class Reader:
         return self.version
 
     def close(self) -> None:
-        """Read no more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     async def _in_worker(self, work: Any) -> Any:

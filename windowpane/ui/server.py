@@ -60,21 +60,17 @@ class Page:
         self._thread: Any = None
 
     def run(self) -> None:
-        """Serve until interrupted."""
         self._server.run([self._socket])
 
     def start(self, thread: Callable[..., Any]) -> None:
-        """Serve in a thread."""
         self._thread = thread(target=self.run, name="windowpane-page", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
-        """Return when serving has ended."""
         while self._thread is not None and self._thread.is_alive():
             self._thread.join(1)
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(5)
