@@ -13,21 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.errors import (
-    UnencodableKeyError,
-    UnknownStateFormatError,
-    UnreadableStateError,
-    WindowpaneError,
-)
-from windowpane.state.codec import (
-    decode_int64,
-    decode_key,
-    decode_key_at,
-    encode_int64,
-    encode_key,
-    frame,
-    unframe,
-)
+from windowpane.errors import UnencodableKeyError, UnknownStateFormatError, UnreadableStateError, WindowpaneError
+from windowpane.state.codec import decode_int64, decode_key, decode_key_at, encode_int64, encode_key, frame, unframe
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = st.one_of(

@@ -19,14 +19,7 @@ from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
 from verify.fuzz.outcome import Outcome, differences_of
 from verify.fuzz.windowed import text_of
-from verify.fuzz.windowed_programs import (
-    program_of,
-    random_aggregates,
-    random_keys,
-    random_panes,
-    random_tree,
-    random_trigger,
-)
+from verify.fuzz.windowed_programs import program_of, random_aggregates, random_keys, random_panes, random_tree, random_trigger
 from verify.fuzz.windowed_streams import Batch, random_stream
 from windowpane.engines.changes import Verdict
 from windowpane.engines.program import Program

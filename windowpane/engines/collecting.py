@@ -20,14 +20,7 @@ from windowpane.errors import UndeclaredSideOutputError, present
 from windowpane.operators.window.timer_service import TimerService
 from windowpane.windowing.functions import PassThrough
 from windowpane.windowing.outputs import CHANGE_TYPE, OutputTag
-from windowpane.windowing.panes import (
-    PANE_INDEX,
-    PANE_IS_FIRST,
-    PANE_IS_LAST,
-    PANE_NONSPECULATIVE_INDEX,
-    PANE_TIMING,
-    Pane,
-)
+from windowpane.windowing.panes import PANE_INDEX, PANE_IS_FIRST, PANE_IS_LAST, PANE_NONSPECULATIVE_INDEX, PANE_TIMING, Pane
 from windowpane.windowing.times import MIN
 from windowpane.windowing.windows import Window
 

@@ -15,14 +15,7 @@ from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.results import Results, split, texts
 from windowpane.windowing.calls import VALUE_FUNCTIONS, Windowable, WindowCall
 from windowpane.windowing.expressions import Expression, Name, replaced
-from windowpane.windowing.rolling import (
-    RollingCall,
-    RollingEmit,
-    RollingSpec,
-    RollingWindow,
-    default_hop,
-    is_exact_by_default,
-)
+from windowpane.windowing.rolling import RollingCall, RollingEmit, RollingSpec, RollingWindow, default_hop, is_exact_by_default
 from windowpane.windowing.times import Duration, format_micros, to_micros
 
 EDGES = ("exact", "hop")

@@ -13,13 +13,7 @@ import windowpane as wp
 from tests.examples import seeds
 from verify.fuzz.columns import COLUMNS
 from verify.fuzz.comparison import difference
-from verify.fuzz.windowed_programs import (
-    LATE,
-    program_of,
-    random_aggregates,
-    random_assigner,
-    random_trigger,
-)
+from verify.fuzz.windowed_programs import LATE, program_of, random_aggregates, random_assigner, random_trigger
 from verify.fuzz.windowed_streams import random_rows
 from windowpane.engines.program import Program
 from windowpane.engines.protocol import Clock

@@ -9,16 +9,7 @@ import pytest
 import windowpane as wp
 from tests.engines import columnar_programs
 from tests.examples import examples
-from verify.fuzz.functions import (
-    OwnEvictor,
-    OwnTrigger,
-    differences,
-    late_of,
-    program_of,
-    random_spec,
-    results_of,
-    run_batch,
-)
+from verify.fuzz.functions import OwnEvictor, OwnTrigger, differences, late_of, program_of, random_spec, results_of, run_batch
 from verify.fuzz.windowed_programs import time_unit
 from verify.fuzz.windowed_streams import SmallBatch as Batch
 from verify.fuzz.windowed_streams import small_stream

@@ -17,12 +17,7 @@ from verify.fuzz.windowed_streams import small_stream
 from windowpane.engines.program import Upstream
 from windowpane.engines.protocol import Clock
 from windowpane.engines.row.reference import ReferenceEngine
-from windowpane.errors import (
-    ChangedPlanError,
-    MissingTimestampError,
-    OutputSchemaError,
-    TriggerResultError,
-)
+from windowpane.errors import ChangedPlanError, MissingTimestampError, OutputSchemaError, TriggerResultError
 from windowpane.hidden_columns import FIRING_WATERMARK
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.assigners import EventTimeSessionWindows, TumblingEventTimeWindows

@@ -14,13 +14,7 @@ from pyspark.sql import functions as F
 
 import windowpane as wp
 from tests.spark.helpers import ORIGIN, Feed, rows, run
-from windowpane import (
-    CountTrigger,
-    Files,
-    ProcessingTimeSessionWindows,
-    PurgingTrigger,
-    TumblingEventTimeWindows,
-)
+from windowpane import CountTrigger, Files, ProcessingTimeSessionWindows, PurgingTrigger, TumblingEventTimeWindows
 
 pytestmark = pytest.mark.spark
 

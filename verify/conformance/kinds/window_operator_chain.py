@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verify.conformance.kinds.window_operator import (
-    CASE,
-    OVERFLOW,
-    Operate,
-    Operator,
-    refuse_equal_window,
-    row_operator,
-)
+from verify.conformance.kinds.window_operator import CASE, OVERFLOW, Operate, Operator, refuse_equal_window, row_operator
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.comparison import compare_expect

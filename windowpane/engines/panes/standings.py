@@ -26,15 +26,7 @@ from windowpane import pickles
 from windowpane.arrays import Integers
 from windowpane.arrays.values import Value
 from windowpane.engines.common.held_panes import trigger_words
-from windowpane.engines.panes.trigger_program import (
-    FIRES,
-    IS_CLEARED,
-    IS_DROPPED,
-    IS_LAST,
-    IS_ON_TIME,
-    MAY_BE_EMPTY,
-    PURGES,
-)
+from windowpane.engines.panes.trigger_program import FIRES, IS_CLEARED, IS_DROPPED, IS_LAST, IS_ON_TIME, MAY_BE_EMPTY, PURGES
 from windowpane.engines.program import Program
 from windowpane.errors import MistakeError
 from windowpane.operators.window.endless_timers import MAX_FIRINGS_WITHOUT_END

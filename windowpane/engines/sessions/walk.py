@@ -22,16 +22,7 @@ from typing import NamedTuple
 from windowpane.arrays.values import Value
 from windowpane.engines.panes.pane_results import OF_CONTENTS, OF_NOTHING
 from windowpane.engines.panes.standings import Standings
-from windowpane.engines.panes.trigger_program import (
-    FIRES,
-    IS_CLEARED,
-    IS_DROPPED,
-    IS_LAST,
-    IS_ON_TIME,
-    MAY_BE_EMPTY,
-    NEW,
-    PURGES,
-)
+from windowpane.engines.panes.trigger_program import FIRES, IS_CLEARED, IS_DROPPED, IS_LAST, IS_ON_TIME, MAY_BE_EMPTY, NEW, PURGES
 from windowpane.errors import MergeBehindWatermarkError
 from windowpane.kernels.sessions.live_sessions import LiveSessions
 from windowpane.windowing.outputs import DELETE, INSERT, UPDATE_POSTIMAGE, UPDATE_PREIMAGE

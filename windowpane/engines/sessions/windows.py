@@ -19,13 +19,7 @@ from windowpane.arrays.values import Value
 from windowpane.engines.common.columnar import refuse_null_times
 from windowpane.engines.program import Program
 from windowpane.engines.rows import python_keys, python_rows
-from windowpane.errors import (
-    InvalidSessionGapError,
-    MistakeError,
-    TimestampOverflowError,
-    UserFunctionError,
-    WindowpaneError,
-)
+from windowpane.errors import InvalidSessionGapError, MistakeError, TimestampOverflowError, UserFunctionError, WindowpaneError
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from windowpane.windowing.lateness import Lateness

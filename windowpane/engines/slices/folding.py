@@ -7,14 +7,7 @@ import pyarrow as pa
 
 from windowpane.arrays import Mask
 from windowpane.engines.combiner import Combiner, Folding
-from windowpane.engines.common.columnar import (
-    fold_of,
-    folding_combiner,
-    key_names,
-    keyed,
-    refuse_null_times,
-    with_plain_keys,
-)
+from windowpane.engines.common.columnar import fold_of, folding_combiner, key_names, keyed, refuse_null_times, with_plain_keys
 from windowpane.engines.common.slicing import Slices, slices_of
 from windowpane.engines.nested_keys.writing import coded_keys
 from windowpane.engines.program import Program

@@ -12,13 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windowpane.engines.program import LATE, MAIN
-from windowpane.engines.rolling.program import (
-    AS_OF,
-    IS_LABEL,
-    ROLLING_COUNTERS,
-    PointInTimeProgram,
-    RollingProgram,
-)
+from windowpane.engines.rolling.program import AS_OF, IS_LABEL, ROLLING_COUNTERS, PointInTimeProgram, RollingProgram
 from windowpane.errors import DuplicateColumnError, InvalidSpecError, MissingWatermarkError, WatermarkPolicyError
 from windowpane.hidden_columns import SYSTEM, TIME, hidden
 from windowpane.planning.rolling import RollingPlan, RollingRequest, aggregate_of

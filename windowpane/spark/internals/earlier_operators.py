@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from windowpane.spark.internals.plan_trees import (
-    UNREADABLE,
-    PlanNode,
-    connect_below,
-    connect_nodes,
-    connect_parts,
-    listed,
-)
+from windowpane.spark.internals.plan_trees import UNREADABLE, PlanNode, connect_below, connect_nodes, connect_parts, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,13 +23,7 @@ from windowpane.engines.program import Upstream
 from windowpane.errors import InvalidSpecError
 from windowpane.guidance import no_dataframe
 from windowpane.hidden_columns import SYSTEM, hidden
-from windowpane.spark.internals.earlier_operators import (
-    has_kept_rows,
-    holds_results,
-    results_in,
-    united,
-    waits_for_watermark,
-)
+from windowpane.spark.internals.earlier_operators import has_kept_rows, holds_results, results_in, united, waits_for_watermark
 from windowpane.spark.internals.file_relation import LeftToSpark, cut_folders
 from windowpane.spark.internals.query_plans import WATERMARK, metrics_names, without_watermark
 from windowpane.spark.session.checkpoints import holds_batches

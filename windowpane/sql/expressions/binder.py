@@ -16,17 +16,7 @@ from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, cast, convert, if_kept, quoted, settled
 from windowpane.sql.expressions.forms import FORMS, REPLACING, row_values, rows_equal
 from windowpane.sql.expressions.functions import FUNCTIONS
-from windowpane.sql.expressions.types import (
-    BOOLEAN,
-    DATE,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    VARCHAR,
-    SqlType,
-    is_float,
-    named,
-)
+from windowpane.sql.expressions.types import BOOLEAN, DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, VARCHAR, SqlType, is_float, named
 from windowpane.sql.parse.dialect import UNKNOWN_TRUTH
 from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.scalar.sets import SETS

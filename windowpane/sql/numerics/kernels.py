@@ -27,16 +27,7 @@ from windowpane.errors import (
     UnsupportedValueError,
 )
 from windowpane.sql.expressions.types import DIGITS, EXACT_PLACES, QUOTIENT_PLACES, VARIANCE_PLACES
-from windowpane.sql.numerics.placing import (
-    PRODUCT,
-    ROUNDED,
-    Placed,
-    exact,
-    numeric_text,
-    out_of_range,
-    rounded,
-    significant,
-)
+from windowpane.sql.numerics.placing import PRODUCT, ROUNDED, Placed, exact, numeric_text, out_of_range, rounded, significant
 
 Kernel = Callable[..., pa.Array]
 

@@ -17,13 +17,7 @@ from windowpane import errors
 from windowpane.arrays.columns import flat
 from windowpane.errors import InvalidValueError, OutOfRangeError, SqlRunError
 from windowpane.kernels.keys.key_codes import text_hash
-from windowpane.sql.values import (
-    array_text,
-    bytea_values,
-    json_functions,
-    json_values,
-    regexps,
-)
+from windowpane.sql.values import array_text, bytea_values, json_functions, json_values, regexps
 from windowpane.sql.values.intervals import interval_text, read_span
 from windowpane.sql.values.value_text import real_text
 from windowpane.windowing.aggregates import Aggregate

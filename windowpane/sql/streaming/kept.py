@@ -37,17 +37,7 @@ from windowpane.sql.streaming.freeing import WITNESSES, ended
 from windowpane.sql.streaming.matching import pattern_program
 from windowpane.sql.streaming.operators import keys_of
 from windowpane.sql.streaming.over import closing_program, over_program
-from windowpane.sql.streaming.physical import (
-    ALONE,
-    CONSTANT,
-    FOLDED,
-    FOLDED_WITH_ROWS,
-    KEYED,
-    STAMPED,
-    TOP,
-    Physical,
-    physical,
-)
+from windowpane.sql.streaming.physical import ALONE, CONSTANT, FOLDED, FOLDED_WITH_ROWS, KEYED, STAMPED, TOP, Physical, physical
 from windowpane.sql.streaming.temporal import settled_where
 
 REACHED = "{reached}"

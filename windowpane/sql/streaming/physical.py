@@ -11,18 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowpane.sql.embedded.storage import DuckBlobs, Storage
-from windowpane.sql.nodes import (
-    Aggregate,
-    ClockStamp,
-    CloseSort,
-    Join,
-    Match,
-    Node,
-    Over,
-    TemporalFilter,
-    TopN,
-    Values,
-)
+from windowpane.sql.nodes import Aggregate, ClockStamp, CloseSort, Join, Match, Node, Over, TemporalFilter, TopN, Values
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.folding import Folded, folds
 from windowpane.sql.streaming.folding_rows import FoldedWithRows, folds_with_rows

@@ -14,17 +14,7 @@ from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
 from windowpane.sql.nodes import Node, TopN
 from windowpane.sql.streaming.clock import Clock
-from windowpane.sql.streaming.deltas import (
-    WEIGHT,
-    Delta,
-    apply_to,
-    difference,
-    distinct_items,
-    kept,
-    netted,
-    same,
-    types_of,
-)
+from windowpane.sql.streaming.deltas import WEIGHT, Delta, apply_to, difference, distinct_items, kept, netted, same, types_of
 from windowpane.sql.streaming.freeing import free
 from windowpane.sql.streaming.operators import Deltas, Stateful, rows_table, settled_inputs
 

@@ -2,14 +2,7 @@
 
 from windowpane.windowing.triggers.around import ProcessingTimeoutTrigger, PurgingTrigger
 from windowpane.windowing.triggers.at_end import EndOfStreamTrigger, EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger
-from windowpane.windowing.triggers.base import (
-    MergeContext,
-    ReducingState,
-    Trigger,
-    TriggerContext,
-    TriggerResult,
-    ValueState,
-)
+from windowpane.windowing.triggers.base import MergeContext, ReducingState, Trigger, TriggerContext, TriggerResult, ValueState
 from windowpane.windowing.triggers.continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from windowpane.windowing.triggers.count import CountTrigger, DeltaTrigger
 from windowpane.windowing.triggers.each_batch import EachBatch

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from windowpane.arrays.values import Value
 from windowpane.windowing.times import MAX
-from windowpane.windowing.triggers.base import (
-    MergeContext,
-    Trigger,
-    TriggerContext,
-    TriggerResult,
-    reject_unless_time_window,
-)
+from windowpane.windowing.triggers.base import MergeContext, Trigger, TriggerContext, TriggerResult, reject_unless_time_window
 from windowpane.windowing.windows import Window
 
 

@@ -14,14 +14,7 @@ import pyarrow as pa
 
 from verify.conformance.frame_finder import Positions, find_affected, reaching_key
 from verify.conformance.reading.fields import Json, NotUnderstoodError, require_known
-from verify.conformance.reading.over_vectors import (
-    arrow_type,
-    read_bound,
-    read_frame,
-    read_order,
-    read_rows_frame,
-    read_value,
-)
+from verify.conformance.reading.over_vectors import arrow_type, read_bound, read_frame, read_order, read_rows_frame, read_value
 from verify.conformance.reading.vectors import Case
 from verify.conformance.replay.verdicts import Difference, Options
 from windowpane.errors import InvalidFrameError
