@@ -116,6 +116,18 @@ def test_a_view_emits_absence_as_the_watermark_passes_its_bound_and_is_opened_an
         assert sorted(row[0] for row in session.query("SELECT * FROM unpaid").rows()) == ["b", "c", "d"]
 
 
+def test_rows_without_a_time_are_in_no_match_of_a_view(session: Session) -> None:
+    """A table takes them as long as it has no watermark; they are never final, as everywhere on window close."""
+    session.run(LOG.partition("INSERT")[0].rstrip().rstrip(";"))
+    session.run(f"CREATE MATERIALIZED VIEW before AS {ABSENCE} EMIT ON WINDOW CLOSE")
+    session.run("INSERT INTO log VALUES ('x', NULL, 'order', 1); FLUSH")
+    session.run("INSERT INTO log VALUES ('a', '2024-01-01 08:00', 'order', 5), ('a', NULL, 'payment', 5); FLUSH")
+    session.run("INSERT INTO log VALUES ('b', '2024-01-01 09:00', NULL, NULL); FLUSH")
+    session.run(f"CREATE MATERIALIZED VIEW after AS {ABSENCE} EMIT ON WINDOW CLOSE")
+    for view in ("before", "after"):
+        assert [row[:3] for row in session.query(f"SELECT * FROM {view}").rows()] == [("a", minute(0), 5)]
+
+
 def test_who_gave_up_is_a_timeout(session: Session) -> None:
     session.run(LOG)
     found = session.query(

@@ -63,7 +63,8 @@ class Matching(OnBlobs):
         if time is None:
             raise MistakeError("a pattern in a view has an event time")
         (batch,) = settled_inputs(node, self._storage, deltas)
-        rows = [] if batch is None else [_rows(self._storage, self._program, node, f"{batch}", time)]
+        timed = f"(SELECT * FROM {batch} WHERE {quoted(time)} IS NOT NULL)"  # a row without a time is never final
+        rows = [] if batch is None else [_rows(self._storage, self._program, node, timed, time)]
         limit = self._clock.of(node.input.watermarks[time])
         reached = None if limit is None else self._storage.value(f"SELECT epoch_us({limit})")
         output = self._engine.run(self._blobs, rows, EngineClock(MIN if reached is None else int(reached) - 1, 0))
