@@ -137,9 +137,10 @@ def test_sizes_of_counts_distances_and_evictors_count_from_the_next_row_on(seed:
         evictors = [CountEvictor.of(size, draw.random() < 0.5) for size in (one, other)]
         evictors[1] = replace(evictors[1], do_evict_after=evictors[0].do_evict_after)
     elif kind == "evictor":
-        every, by_time = draw.randint(1, 4), draw.random() < 0.5
+        every, by_time, after = draw.randint(1, 4), draw.random() < 0.5, draw.random() < 0.5
         triggers = [CountTrigger.of(every)] * 2
-        evictors = [TimeEvictor.of(size) if by_time else CountEvictor.of(size) for size in (one, other)]
+        sizes = draw.sample([one, other, 0], 2)
+        evictors = [TimeEvictor.of(size, after) if by_time else CountEvictor.of(size, after) for size in sizes]
     else:
         triggers = [CountTrigger.of(size) for size in (one, other)]
         triggers = [PurgingTrigger.of(each) for each in triggers] if kind == "purging" else triggers
@@ -155,7 +156,7 @@ def test_sizes_of_counts_distances_and_evictors_count_from_the_next_row_on(seed:
             if held is None:
                 return
             going_on, report = continued(new, held)
-            if report.verdict is Verdict.REFUSED:  # pieces of counts with an evictor, of another length
+            if report.verdict is Verdict.REFUSED:  # pieces of counts with an evictor, of another length or of all elements
                 assert kind == "evictor"
                 return
             assert report.verdict is Verdict.ACCEPT
@@ -167,6 +168,16 @@ def test_sizes_of_counts_distances_and_evictors_count_from_the_next_row_on(seed:
         except WindowpaneError:
             return
         assert difference(expected, bucket.run(batch.parts, batch.watermark)) is None, f"batch {number}, {kind} {one} {other}"
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("sizes", [(0, 3), (3, 0)])
+def test_panes_that_keep_no_rows_behind_a_firing_cannot_evict_some(sizes: tuple[int, int], after: bool) -> None:
+    trigger = CountTrigger.of(2)
+    for engine, verdict in ((None, Verdict.REFUSED), ("reference", Verdict.ACCEPT)):
+        old, new = (counted(trigger, CountEvictor.of(size, after), engine) for size in sizes)
+        assert old.engine == new.engine == (engine or "panes")
+        assert continued(new, Held(((old.description, 0),)))[1].verdict is verdict
 
 
 REFUSED = {

@@ -311,7 +311,7 @@ def _trigger(was: Description, now: Description, before: JsonValue, after: JsonV
         return Outcome(Verdict.SAME, "it has the lateness of its windows")
     if can_cut(was, now):
         return Outcome(Verdict.ACCEPT, "windows that start before the cut fire as before, the others by the new one", Way.CUT)
-    if was["engine"] == now["engine"] and _goes_on(before, after) and _pieces(was) is None and _pieces(now) is None:
+    if was["engine"] == now["engine"] and _goes_on(before, after) and not _pieces(was) and not _pieces(now):
         return Outcome(Verdict.ACCEPT, "what it knows of open windows stays; the new size counts from the next row on")
     if begins_anew(was, now):
         return Outcome(Verdict.ACCEPT, "its timers and counts begin anew for open windows, whose contents come out when it fires")
@@ -338,9 +338,16 @@ def _goes_on(before: JsonValue, after: JsonValue) -> bool:
 
 
 def _pieces(description: Description) -> int | None:
-    """Return of how many elements each piece is in the state of a count with an evictor, ``None`` if it holds no pieces."""
+    """Return of how many elements each piece is in the state of panes with an evictor.
+
+    ``None`` if it holds elements, 0 if partials of all elements: where nothing outlives a firing.
+    """
     trigger, evictor = _inner(description["trigger"]), description["evictor"]
-    if (description["engine"], _is(trigger), _is(evictor)) != ("panes", "CountTrigger", "CountEvictor"):
+    if description["engine"] != "panes" or evictor is None:
+        return None
+    if evictor.get("max_count", evictor.get("window_size", 1)) <= 0:
+        return 0
+    if (_is(trigger), _is(evictor)) != ("CountTrigger", "CountEvictor"):
         return None
     length = math.gcd(max(1, trigger["max_count"]), evictor["max_count"])
     return None if evictor["do_evict_after"] or length == 1 else length

@@ -26,6 +26,7 @@ from windowpane.windowing.aggregates import Aggregate
 from windowpane.windowing.aggregates.definition import definitions
 from windowpane.windowing.assigners import TumblingEventTimeWindows
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, IntervalMatch, WindowMatch
+from windowpane.windowing.outputs import CHANGE_TYPE
 from windowpane.windowing.times import MAX, MIN
 
 
@@ -131,6 +132,15 @@ def test_first_rows_are_compared_by_another_length(before: int, now: int, expect
     assert shown(bucket.run(new, MIN, rows(BEFORE, entry(5), entry(8))), "id") == expected
     with pytest.raises(ChangedPlanError, match="within"):
         make_engine(deduplication(BEFORE, 7, Keep.FIRST, engine)).run(bucket.store, [], Clock(MIN, 0))
+
+
+@pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])
+def test_last_rows_that_a_longer_length_makes_near_are_one_run(engine: str) -> None:
+    bucket, old = Bucket(), deduplication(NOW, 3, Keep.LAST, engine)
+    assert shown(bucket.run(old, MIN, rows(NOW, entry(1), entry(6))), "id") == [(1,), (6,)]
+    new, _ = going_on(old, deduplication(NOW, 10, Keep.LAST, engine))
+    changes = shown(bucket.run(new, MIN, rows(NOW, entry(15))), "id", CHANGE_TYPE)  # 15 is near to 6, and 6 to 1
+    assert sorted(changes) == [(1, "delete"), (6, "update_preimage"), (15, "update_postimage")]
 
 
 @pytest.mark.parametrize("engine", ["deduplication", "deduplication reference"])

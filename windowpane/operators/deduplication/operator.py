@@ -7,7 +7,7 @@ emitted for it. A timer for the end of each run, so that it is found when it can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from windowpane.arrays.values import Row, Value
@@ -48,7 +48,7 @@ class Deduplicator:
         self.state.set_current_key(key, key_bytes)
         self._touched[key_bytes] = key
         runs = self._runs()
-        near = [run for run in runs if self._is_near(time, run)]
+        near = self._connected(time, runs)
         newest = max(near, key=lambda run: run.end, default=None)
         joined = Run(
             min([time, *(run.start for run in near)]),
@@ -81,6 +81,16 @@ class Deduplicator:
         while (timer := self.timers.poll(forgotten)) is not None:
             self.state.set_current_key(timer.key, timer.key_bytes)
             self._put([run for run in self._runs() if run.end > forgotten])
+
+    def _connected(self, time: int, runs: Sequence[Run]) -> list[Run]:
+        """Return the runs that a row makes one: those it is near to, and such that a longer ``within`` makes near to these."""
+        near, first, last = list[Run](), time, time
+        while more := [
+            run for run in runs if run not in near and first - self.within < run.end and run.start < last + self.within
+        ]:
+            near += more
+            first, last = min(first, *(run.start for run in more)), max(last, *(run.end for run in more))
+        return near
 
     def _is_near(self, time: int, run: Run) -> bool:
         return run.start - self.within < time < run.end + self.within
