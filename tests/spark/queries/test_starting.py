@@ -9,7 +9,9 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import PySparkException
 
+from windowpane.errors import InvalidSpecError
 from windowpane.spark.queries import starting
+from windowpane.spark.queries.running import check_trigger
 
 TOO_SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
@@ -98,3 +100,11 @@ def test_a_server_that_is_too_slow_to_start_the_sinks_is_asked_again(caplog: pyt
     answers[:] = [PySparkException("a function raised")]
     with pytest.raises(PySparkException, match="a function raised"):
         starting.started(cast("Any", start), cast("Any", Tracker()))
+
+
+@pytest.mark.parametrize("trigger", [{"continuous": "1 second"}, {"realTime": "5 minutes"}, {"every": "1 second"}, "1 second"])
+def test_a_trigger_without_batches_is_refused_before_spark_does(trigger: object) -> None:
+    with pytest.raises(InvalidSpecError, match="continuous and real-time modes have no batches"):
+        check_trigger(trigger)
+    for running in (None, {"availableNow": True}, {"once": True}, {"processingTime": "1 second"}):
+        assert check_trigger(running) is None

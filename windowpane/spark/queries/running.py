@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _HISTORY = "history"  # The mark of a checkpoint that begins with one
-_TRIGGERS = {"processingTime", "availableNow", "once", "continuous", "realTime"}  # The arguments of ``DataStreamWriter.trigger``
+_TRIGGERS = {"processingTime", "availableNow", "once"}  # Of ``DataStreamWriter.trigger``, those that run in batches
 
 
 def start(
@@ -90,7 +90,7 @@ def start(
     writes_malformed = any(output.number == MALFORMED for output in outputs.values())
     if writes_malformed:
         _check_malformed(built)
-    _check_trigger(trigger)
+    check_trigger(trigger)
     _check_idleness(built, trigger or {})
     _warn_of_unseen_programs(built)
     if flush_at_end:
@@ -205,7 +205,7 @@ def start_writing(
     options: SparkOptions = MappingProxyType({}),
 ) -> StreamingQuery:
     """Start a query that hands each batch of a streaming DataFrame to a function, and return it."""
-    _check_trigger(trigger)
+    check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
     if checkpoint is not None:
         refuse_a_second_query(rows.sparkSession, checkpoint)
@@ -219,12 +219,13 @@ def start_writing(
     return started(writer.start, rows.sparkSession)
 
 
-def _check_trigger(trigger: object) -> None:
+def check_trigger(trigger: object) -> None:
     if trigger is None or (isinstance(trigger, Mapping) and trigger.keys() <= _TRIGGERS):
         return
     raise InvalidSpecError(
         f"trigger={trigger!r}: say {{'processingTime': '10 seconds'}} for a batch that often, {{'availableNow': True}} for a run "
-        "that takes the rows that have arrived, and ends. When windows fire is said to .trigger(...) before the function."
+        "that takes the rows that have arrived, and ends. Spark's continuous and real-time modes have no batches, so no results "
+        "that are written once. When windows fire is said to .trigger(...) before the function."
     )
 
 
