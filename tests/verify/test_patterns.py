@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.verify.test_vectors import RESTARTS, number_of, replay
 from verify.conformance.reading.vectors import find_files, read_cases
 from verify.conformance.replay.verdicts import Options
 from verify.conformance.runner import replay_paths
+from verify.fuzz.patterns import random_program
+from verify.fuzz.patterns_in_sql import differences
 
 MOST = first(12)
 
@@ -57,3 +60,8 @@ def test_no_match_of_sql_differs(file: Path, restart: bool) -> None:
 def test_the_vectors_are_all_there(conformance_root: Path) -> None:
     assert sum(len(list(read_cases(file))) for file in pattern_files()) >= 1200, ABSENT
     assert conformance_root.is_dir()
+
+
+def test_a_query_that_finds_other_rows_than_the_matcher_of_random_programs_differs() -> None:
+    rows = [("x", at, kind, at % 4) for at, kind in enumerate("abcdabcd")]
+    assert any(list(differences(random_program(Random(seed)), rows, [])) for seed in range(20))

@@ -1,7 +1,7 @@
 """Kind ``patterns``: random row patterns, batch by batch, on the engine that planning chooses and on the matcher that backtracks.
 
 The engine is made anew from bytes before every batch. After every batch both must have emitted the same rows; and over all
-batches those that the matcher gives for all rows that were not late, at once.
+batches those that the matcher gives for all rows that were not late, at once. Of every fourth program a query gives them, too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 import windowpane.aggregates as aggregates
+from verify.fuzz import patterns_in_sql
 from verify.fuzz.outcome import Outcome, differences_of
 from windowpane.engines.patterns.program import PatternProgram
 from windowpane.engines.patterns.reference import PatternReferenceEngine
@@ -48,10 +49,10 @@ def run(seed: int) -> Outcome:
     program = with_engine(random_program(drawn))
     batches = random_batches(drawn)
     text = f"{program.spec.pattern} {program.spec}, lateness {program.allowed_lateness}, {batches!r}"
-    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, batches)))
+    return Outcome(seed, text, program.engine, differences_of(seed, lambda: _differences(program, batches, in_sql=not seed % 4)))
 
 
-def _differences(program: PatternProgram, batches: Sequence[Batch]) -> Iterator[str]:
+def _differences(program: PatternProgram, batches: Sequence[Batch], *, in_sql: bool) -> Iterator[str]:
     expected, counted = replay(PatternReferenceEngine, program, batches, restarts=False)
     found, counts = replay(make_engine, program, batches)
     for number, (one, other) in enumerate(zip(expected, found, strict=True)):
@@ -65,6 +66,8 @@ def _differences(program: PatternProgram, batches: Sequence[Batch]) -> Iterator[
     streamed = [row for batch in found for row in batch if row[0] != LATE]
     if Counter(at_once) != Counter(streamed):
         yield f"all at once {sorted(at_once, key=repr)}, batch by batch {sorted(streamed, key=repr)}"
+    if in_sql:
+        yield from patterns_in_sql.differences(program, taken, at_once)
 
 
 def replay(

@@ -26,7 +26,7 @@ _TABLE = (
 )
 _WATERMARK = ", WATERMARK FOR at AS reached"
 _OPERATORS = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "-": "-", "and": "AND", "or": "OR"}
-_ROWS = {
+ROWS = {
     "one": "ONE ROW PER MATCH",
     "all": "ALL ROWS PER MATCH",
     "all omit empty": "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
@@ -55,7 +55,7 @@ def query_text(query: Mapping[str, Any], source: str) -> str:
         f"{_value(value, final and not is_one)} AS {name}"
         for (_, value, final), name in zip(query["measures"], names, strict=True)
     )
-    rows = _ROWS[query["rows"]] + (" SHOW TIMEOUT MATCHES" if query["timeouts"] else "")
+    rows = ROWS[query["rows"]] + (" SHOW TIMEOUT MATCHES" if query["timeouts"] else "")
     to, *variable = query["skip"]
     skip = f"{to.upper()}{''.join(f' {_quoted(name)}' for name in variable)}"
     within = "" if query["within"] is None else f" WITHIN INTERVAL '{query['within']} microseconds'"
@@ -64,7 +64,7 @@ def query_text(query: Mapping[str, Any], source: str) -> str:
     return (
         f"SELECT {', '.join(shown)} FROM {source} MATCH_RECOGNIZE ({by}ORDER BY {order}"
         f"{f' MEASURES {measures}' if measures else ''} "
-        f"{rows} AFTER MATCH SKIP {skip} PATTERN ({_written(pattern_tree(_with_quotes(query['pattern'])))}){within}"
+        f"{rows} AFTER MATCH SKIP {skip} PATTERN ({written(pattern_tree(_with_quotes(query['pattern'])))}){within}"
         f"{f' SUBSET {subsets}' if subsets else ''}{f' DEFINE {define}' if define else ''}) AS found"
     )
 
@@ -177,7 +177,7 @@ def _with_quotes(node: Any) -> Any:
     return [_with_quotes(part) for part in node] if isinstance(node, list) else node
 
 
-def _written(pattern: Pattern) -> str:
+def written(pattern: Pattern) -> str:
     """Return a pattern as text; what is passed over and no beginning of what follows is written with ``!``."""
     if not isinstance(pattern, tree.Sequence):
         return str(pattern)
