@@ -1,4 +1,4 @@
-"""Sessions and global windows whose trigger, lateness or refinement changes in the middle of a stream.
+"""Sessions and global windows whose trigger, lateness, refinement, gap or evictor changes in the middle of a stream.
 
 Two engines go on with the change each with a state of its own, and give the same: the reference, one window after the other, and
 the one that the planner chooses. Where windows fire at their end, none was emptied, and both programs wait as long for late rows,
@@ -25,7 +25,7 @@ from windowpane.engines.changes import Verdict
 from windowpane.engines.program import Program
 from windowpane.errors import UnmovableStateError, WindowpaneError
 from windowpane.planning.changing import continued
-from windowpane.windowing import assigners
+from windowpane.windowing import assigners, evictors
 from windowpane.windowing.spec import DEFAULT_PANES
 from windowpane.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
 
@@ -57,6 +57,12 @@ def _drawn(draw: Random) -> tuple[Pair, Pair]:
         if draw.random() < 0.3:
             kept = draw.sample(sorted(calls.items()), draw.randint(1, len(calls)))
             both[1]["aggregates"] = {f"was_{name}": call for name, call in kept}
+        # From a source of its own, so that the programs of seeds that were kept stay what they are.
+        apart = Random(repr(both))
+        if apart.random() < 0.2:
+            both = [{**parts, "evictor": each} for parts, each in zip(both, _evictors(apart), strict=True)]
+        if apart.random() < 0.2 and not isinstance(assigner, assigners.GlobalWindows):
+            both[1]["assigner"] = type(assigner).with_gap(apart.randint(1, 12))
         try:
             made = [_pair(keys, parts) for parts in both]
         except WindowpaneError:
@@ -74,6 +80,13 @@ def _firing(draw: Random, assigner: assigners.WindowAssigner) -> dict[str, Any]:
     }
 
 
+def _evictors(draw: Random) -> list[evictors.Evictor]:
+    """Return two evictors that differ in their size alone."""
+    make = draw.choice([evictors.CountEvictor.of, evictors.TimeEvictor.of])
+    after = draw.random() < 0.5
+    return [make(draw.randint(0, 6), after) for _ in range(2)]
+
+
 def _pair(keys: tuple[str, ...], parts: dict[str, Any]) -> Pair:
     made = [program_of(keys=keys, window_bound=pa.int64(), columns=COLUMNS, **parts, engine=each) for each in (None, "reference")]
     return made[0], made[1]
@@ -89,7 +102,7 @@ def _differences(draw: Random, old: Pair, new: Pair, stream: Sequence[Batch]) ->
     at, moved = draw.choice([1, 2, draw.randint(1, max(1, len(stream) - 1))]), draw.randint(1, len(stream))
     specs = old[0].spec, new[0].spec
     is_exact = type(specs[1].trigger) in (EventTimeTrigger, ProcessingTimeTrigger) and not specs[0].purges
-    is_exact &= specs[0].allowed_lateness == specs[1].allowed_lateness
+    is_exact &= all(getattr(specs[0], part) == getattr(specs[1], part) for part in ("allowed_lateness", "assigner", "evictor"))
     for number, batch in enumerate(stream):
         if number == at:
             for buckets, program in ((fast, new[0]), (slow, new[1])):
