@@ -61,8 +61,7 @@ def view_plan(statement: CreateView, bound: BoundQuery, node: Node, text: Text) 
         if identity not in by_id:
             name = f"_key_{len(hidden)}"
             hidden.append(StoredColumn(name, shaped.column(identity).type, hidden=True))
-            ids[name] = by_id_name = identity
-            by_id[by_id_name] = name
+            ids[name], by_id[identity] = identity, name
     watermarks: dict[str, Watermark] = {
         by_id[identity]: mark for identity, mark in shaped.watermarks.items() if identity in by_id
     }

@@ -168,7 +168,7 @@ def take_new_files(
         return
     taken = files.of(info.relation.name)
     columns = tuple(column.name for column in info.relation.visible if column.name not in info.generated)
-    types = {column.name: column.type for column in info.relation.columns}
+    types = info.relation.types
     new = [path for path in sorted(_files(info.options["path"])) if path not in taken and path not in passed_over]
     for path in new:
         read = {column: types[column] for column in columns}

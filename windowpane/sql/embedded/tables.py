@@ -127,7 +127,7 @@ class TableWriter:
         return self.append(source, info, reads_tables=reads_tables)
 
     def _rows(self, tree: exp.Expr, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
-        types = {column.name: column.type for column in info.relation.columns}
+        types = info.relation.types
         if isinstance(tree, exp.Values):
             return self._value_rows(tree, targets, info)
         bound = self._query.bind(tree)
@@ -142,7 +142,7 @@ class TableWriter:
         return f"SELECT {', '.join(items)} FROM ({ordered_sql(bound)})", names
 
     def _value_rows(self, tree: exp.Values, targets: tuple[str, ...], info: TableInfo) -> tuple[str, tuple[str, ...]]:
-        types = {column.name: column.type for column in info.relation.columns}
+        types = info.relation.types
         binder = SelectBinder(self._text, Scope(), "VALUES", NOW)
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in tree.expressions]
         if not rows[0]:
@@ -164,7 +164,7 @@ class TableWriter:
         self, literals: LiteralRows, targets: tuple[str, ...], info: TableInfo
     ) -> tuple[str, tuple[str, ...]] | None:
         """Return rows of literals as a query, ``None`` where they must be read one by one."""
-        columns, types = literals.columns, {column.name: column.type for column in info.relation.columns}
+        columns, types = literals.columns, info.relation.types
         if columns is None or len(columns) > len(targets):
             return None
         items, conditions = [], []

@@ -184,7 +184,7 @@ def _about(messages: pa.Table, what: str) -> pa.Array:
 
 def arriving(info: TableInfo, arrived: pa.Schema, others: tuple[str, ...] = ()) -> TextRows:
     """Return how columns of a connector become values of a table."""
-    types = {column.name: column.type for column in info.relation.columns}
+    types = info.relation.types
     given = [name for name in given_columns(info) if name in arrived.names]
     casts = {name: read_sql(name, arrived.field(name).type, types[name]) for name in given}
     return text_rows(info, casts, beside=frozenset(arrived.names) & {ORIGIN, MISREAD, WHY_MISREAD}, others=others)
