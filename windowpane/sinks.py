@@ -76,7 +76,7 @@ def read_latest(spark: SparkSession, files: str | Files, key: str | Sequence[str
         raise InvalidSpecError(
             f"read_latest({shown(path)!r}): Spark reads it, so give s3a:// and Spark the jar of its file system."
         )
-    latest: DataFrame = read(spark, path, (key,) if isinstance(key, str) else tuple(key))
+    latest: DataFrame = read(spark, path, _names(key))
     return latest
 
 
@@ -142,7 +142,7 @@ def apply_changes(
     Example:
         >>> query = apply_changes(result.df, "views.duckdb", key=["sym", "id"], table="prices", checkpoint="ckpt")
     """
-    names = (key,) if isinstance(key, str) else tuple(key)
+    names = _names(key)
     write = ChangeWriter(store, names, table)
     if not df.isStreaming:
         if checkpoint is not None:
@@ -410,7 +410,7 @@ class RedisHashes(Selectable):
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return _names(self.key)
 
     @property
     def _live_milliseconds(self) -> int:
