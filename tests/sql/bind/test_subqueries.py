@@ -45,6 +45,9 @@ QUERIES = [
     "SELECT o.id, x.m, x.c FROM o, LATERAL (SELECT max(v) AS m, count(*) AS c FROM i WHERE i.k = o.k) AS x",
     "SELECT o.id, x.v FROM o, LATERAL (SELECT v FROM i WHERE i.k = o.k ORDER BY v, id LIMIT 2) AS x",
     "SELECT o.id, x.w FROM o LEFT JOIN LATERAL (SELECT v FROM i WHERE i.k = o.k) AS x(w) ON TRUE",
+    "SELECT id, ARRAY(SELECT v FROM i WHERE i.k = o.k ORDER BY v DESC, i.id) AS a FROM o",
+    "SELECT id, ARRAY(SELECT DISTINCT i.k FROM i ORDER BY 1) AS a FROM o WHERE 2 = ANY(ARRAY(SELECT i.k FROM i))",
+    "SELECT ARRAY(SELECT id FROM i ORDER BY v DESC, id LIMIT 2) AS a, ARRAY(SELECT sum(v) FROM i GROUP BY k ORDER BY k) AS b",
 ]
 
 

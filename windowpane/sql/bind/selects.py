@@ -25,7 +25,7 @@ from windowpane.sql.expressions.aggregates import (
 )
 from windowpane.sql.expressions.binder import RESOLVED, ScalarBinder
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, places, settled
-from windowpane.sql.expressions.forms import is_row_of_subquery
+from windowpane.sql.expressions.forms import is_array_of_query, is_row_of_subquery
 from windowpane.sql.expressions.operators import by_value, sortable
 from windowpane.sql.expressions.types import BIGINT, INTEGER, JSONB, UNKNOWN, is_float
 from windowpane.sql.nodes import Fold, Node, Order
@@ -334,7 +334,7 @@ class SelectBinder(ScalarBinder):
         if isinstance(tree.meta.get(RESOLVED), Expr):
             return self.column(tree)
         asks = isinstance(tree, exp.Subquery | exp.Exists) or (isinstance(tree, exp.In) and tree.args.get("query") is not None)
-        asks |= is_row_of_subquery(tree)
+        asks |= is_row_of_subquery(tree) or is_array_of_query(tree)
         if asks and self._scalar is not None:
             return self._scalar(tree, self)
         if self.sets is not None and isinstance(tree, exp.Anonymous) and str(tree.this).lower() in SETS:

@@ -7,7 +7,7 @@ query around it (``ties``) are the keys of these joins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -16,12 +16,15 @@ from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column, Ids
+from windowpane.sql.expressions.aggregates import AGGREGATES
 from windowpane.sql.expressions.binder import ScalarBinder, resolved
 from windowpane.sql.expressions.expr import Expr, build
-from windowpane.sql.expressions.forms import is_row_of_subquery, row_values
+from windowpane.sql.expressions.forms import is_array_of_query, is_row_of_subquery, row_values
 from windowpane.sql.expressions.operators import combined, comparables, key_value
 from windowpane.sql.expressions.types import BIGINT, BOOLEAN, common
 from windowpane.sql.nodes import Fold, Node
+from windowpane.sql.parse.positions import Text
+from windowpane.sql.scalar.sets import SETS
 
 Pairs = list[tuple[Expr, Expr]]
 
@@ -53,6 +56,49 @@ def _selecting(tree: exp.Expr) -> exp.Expr:
     selecting = tree.copy()
     selecting.set("expressions", [exp.Literal.number(1)])
     return selecting
+
+
+_FOLDING = ("group", "having", "distinct", "limit", "offset", "qualify", "windows")
+
+
+def _listing(query: exp.Query, text: Text) -> exp.Expr:
+    """Return the query of ``ARRAY(SELECT ...)`` with its values as one array, in its order.
+
+    One that folds its rows, as by GROUP BY or LIMIT, becomes a relation of another, which lists them: behind its value are the
+    columns that order it.
+    """
+    if len(query.selects) != 1 or isinstance(query.selects[0], exp.Star):
+        raise text.type_error(query, "ARRAY(SELECT ...) takes a query of one column.")
+    query = query.copy()
+    clause, value, name = query.args.get("order"), query.selects[0].unalias(), query.selects[0].alias_or_name
+    order = [] if clause is None else [item.copy() for item in clause.expressions]
+    by_value = [item.this.is_int or (isinstance(item.this, exp.Column) and item.this.sql() == name) for item in order]
+    if _folds(query, value):
+        names = ["value"]
+        for item, is_value in zip(order, by_value, strict=True):
+            if not is_value and (not isinstance(query, exp.Select) or query.args.get("distinct")):
+                raise text.unsupported(query, "ARRAY of such a query with this ORDER BY", "Put the query into FROM.")
+            if not is_value:
+                names.append(f"order {len(names)}")
+                query.append("expressions", item.this)
+            item.set("this", exp.column("value" if is_value else names[-1], quoted=True))
+        columns = [exp.to_identifier(each, quoted=True) for each in names]
+        alias = exp.TableAlias(this=exp.to_identifier("listed"), columns=columns)
+        value, query = exp.column("value"), exp.Select(from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
+    else:
+        for item, is_value in zip(order, by_value, strict=True):
+            item.set("this", value.copy() if is_value else item.this)
+        query.set("order", None)
+    listed = exp.Anonymous(this="array_agg", expressions=[exp.Order(this=value, expressions=order) if order else value])
+    query.set("expressions", [listed])
+    return query
+
+
+def _folds(query: exp.Expr, value: exp.Expr) -> bool:
+    """Whether a query has other rows than those of its FROM and WHERE."""
+    calls = [str(part.this).lower() for part in value.find_all(exp.Anonymous)]
+    has_calls = value.find(exp.Window) is not None or any(name in AGGREGATES or name in SETS for name in calls)
+    return not isinstance(query, exp.Select) or has_calls or any(query.args.get(part) for part in _FOLDING)
 
 
 class Subqueries:
@@ -174,6 +220,10 @@ class Subqueries:
         return node
 
     def _value(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
+        if is_array_of_query(tree):
+            found = self._value(exp.Subquery(this=_listing(tree.expressions[0], self._text)), binder)
+            kind = found.value.type
+            return replace(found, value=build(kind, f"coalesce({{0}}, CAST([] AS {kind.duckdb}))", found.value, name="array"))
         if isinstance(tree, exp.In):
             return self._membership(tree, binder)
         if is_row_of_subquery(tree):

@@ -89,6 +89,12 @@ def is_row_of_subquery(tree: exp.Expr) -> bool:
     return compares and isinstance(tree.expression, exp.Subquery) and row_values(tree.this) is not None
 
 
+def is_array_of_query(tree: exp.Expr) -> bool:
+    """Whether an expression is ``ARRAY(SELECT ...)``."""
+    is_call = isinstance(tree, exp.Anonymous) and str(tree.this).lower() == "array"
+    return is_call and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Query)
+
+
 def _row_of(length: int, tree: exp.Expr) -> list[exp.Expr]:
     parts = row_values(tree)
     if parts is None or len(parts) != length:
