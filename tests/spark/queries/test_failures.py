@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import PySparkException, PySparkRuntimeError
 
-from windowpane.errors import ChangedPlanError, FailedBatchError, UserFunctionError
+from windowpane.errors import ChangedPlanError, FailedBatchError, MistakeError, StoreError, UserFunctionError
 from windowpane.spark.queries.failures import FailedJobError, InterruptedBatchError, ShortFailures
-from windowpane.spark.session.reasons import reason
+from windowpane.spark.session.reasons import raised, reason
 
 RAISED = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -79,6 +79,67 @@ def test_the_cause_is_the_error_of_the_worker() -> None:
         with pytest.raises(FailedBatchError) as caught:
             ShortFailures(partial(_raise, Failed(text)))(cast("Any", None), 7)
         assert isinstance(caught.value.__cause__, kind)
+
+
+def test_what_a_store_says_on_the_driver_comes_first_without_a_traceback() -> None:
+    # The error that a user sees is this text: the sentence of the store stood behind the frames of Py4J and PySpark.
+    def connect() -> None:
+        try:
+            raise KeyError("words of a driver")
+        except KeyError as error:
+            raise StoreError("PostgreSQL", "connection refused") from error
+
+    def write(rows: Any, batch_id: int) -> None:
+        connect()
+
+    try:
+        ShortFailures(write)(cast("Any", None), 7)
+    except FailedBatchError:
+        told = traceback.format_exc()
+    assert told.splitlines()[0] == "windowpane.errors.StoreError: store PostgreSQL: connection refused"
+    assert "words of a driver" not in told
+    assert reason(Failed(told)) == "store PostgreSQL: connection refused"
+    assert str(raised(Failed(told))) == "store PostgreSQL: connection refused"
+
+
+def test_a_mistake_keeps_its_traceback() -> None:
+    with pytest.raises(MistakeError):
+        ShortFailures(partial(_raise, MistakeError("one is one")))(cast("Any", None), 7)
+
+
+HEADER = """An error occurred while calling o1.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed
+	at a.B
+Driver stacktrace:
+Caused by: java.lang.IllegalArgumentException: CSV header does not conform to the schema.
+ Header: name, id
+ Schema: id, name
+Expected: id but found: name
+CSV file: file:///in/2.csv
+	at c.D
+"""
+FORMAT = """An error occurred while calling o1.save.
+: org.apache.spark.SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find the data source: parqet. SQLSTATE: 42K02
+	at a.B
+Caused by: java.lang.ClassNotFoundException: parqet.DefaultSource
+	at c.D
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            HEADER,
+            "CSV header does not conform to the schema. Header: name, id Schema: id, name Expected: id but found: name CSV "
+            "file: file:///in/2.csv",
+        ),
+        (FORMAT, "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: parqet. SQLSTATE: 42K02"),
+        ("x\n: java.lang.ClassNotFoundException: a.B\n\tat c.D", "a.B"),
+    ],
+)
+def test_a_reason_names_the_file_and_what_was_looked_for(text: str, said: str) -> None:
+    assert reason(Failed(text)) == said
 
 
 def _raise(error: Exception, *batch: Any) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 
-from windowpane.errors import FailedBatchError
+from windowpane.errors import FailedBatchError, MistakeError, WindowpaneError
 from windowpane.spark.session.reasons import SPARK_ERRORS, raised, reason
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class ShortFailures:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         try:
             self.write(rows, batch_id)
+        except MistakeError:
+            raise  # to be reported with its traceback
+        except WindowpaneError as error:  # of a sink or a store: its sentence says all, and a traceback would stand before it
+            error.__cause__, error.__suppress_context__ = None, True
+            raise FailedBatchError(batch_id) from error.with_traceback(None)
         except SPARK_ERRORS as error:
             cause = _cause(error)
             if cause is None:

@@ -13,8 +13,14 @@ from windowpane.errors import WindowpaneError
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: PySpark turns some of the JVM's exceptions into its own, and leaves others as they are."""
 
-_RAISED = re.compile(r"^windowpane\.errors\.(\w+): (.*?)\s*(?:\n\s*SQLSTATE|\n\tat |\n\n|\Z)", re.MULTILINE | re.DOTALL)
-_CAUSED = re.compile(r"^\s*(?:Caused by|:)[: ]\s*[\w.$]+: (?!Traceback)(.*)$", re.MULTILINE)
+_RAISED = re.compile(
+    r"^windowpane\.errors\.(?!FailedBatchError)(\w+): (.*?)\s*(?:\n\s*SQLSTATE|\n\tat |\n\n|\Z)", re.MULTILINE | re.DOTALL
+)
+_CAUSED = re.compile(
+    r"^\s*(?:Caused by|:)[: ]\s*([\w.$]+): (?!Traceback)(.*(?:\n ?(?!Caused by)[A-Z][\w ]*: \S.*)*)$", re.MULTILINE
+)
+"""The class of a cause and its message, with lines such as ``CSV file: ...`` behind the first."""
+_NAMES_A_CLASS = "java.lang.ClassNotFoundException"  # the cause above it says what was looked for
 _ELSEWHERE = re.compile(
     r"inside foreachBatch Python process: Traceback.*?^(\w[\w.]*: [^\n]*)\n(?: SQLSTATE|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -29,7 +35,8 @@ def reason(error: BaseException) -> str:
     if elsewhere := _ELSEWHERE.search(text):
         return elsewhere[1]
     if caused := _CAUSED.findall(text):
-        return str(caused[-1])
+        told = [message for kind, message in caused if kind != _NAMES_A_CLASS] or [message for _, message in caused]
+        return " ".join(told[-1].split())
     stopped = _STOPPED.search(text)
     return stopped[1] if stopped else text.splitlines()[0]
 
