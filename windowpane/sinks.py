@@ -133,7 +133,8 @@ def apply_changes(
         The started streaming query, ``None`` for a static DataFrame.
 
     Raises:
-        InvalidSpecError: a checkpoint for a static DataFrame, which has no query.
+        InvalidSpecError: a checkpoint for a static DataFrame, which has no query; a store that is neither.
+        UnknownColumnError: the DataFrame lacks a column of the key.
         AbsentRowError: a change takes back a row that the table does not have; nothing of its batch was written.
         ChangedViewSchemaError: the table has other columns; nothing was written.
         MisplacedStateError: the table lacks batches that the checkpoint has applied, or has later ones.
@@ -142,8 +143,9 @@ def apply_changes(
     Example:
         >>> query = apply_changes(result.df, "views.duckdb", key=["sym", "id"], table="prices", checkpoint="ckpt")
     """
-    names = _names(key)
-    write = ChangeWriter(store, names, table)
+    from windowpane.spark.session.column_names import column_in
+
+    write = ChangeWriter(store, tuple(column_in(df, name, "key of apply_changes") for name in _names(key)), table)
     if not df.isStreaming:
         if checkpoint is not None:
             raise InvalidSpecError(
@@ -447,6 +449,10 @@ class ChangeWriter(Selectable):
                 f"store={shown(self.store)!r}: a file of DuckDB is changed in place, and an object store takes whole files. "
                 "Keep it on a disk, or write to sinks.delta, sinks.iceberg or Files there."
             )
+        if "://" in self.store:
+            from windowpane.stores import check_address
+
+            check_address(self.store)
 
     def for_query(self, read: Callable[[DataFrame], str]) -> ChangeWriter:
         """Return the same for the output of one query."""

@@ -288,3 +288,11 @@ def test_what_postgres_has_no_column_for_is_jsonb(postgres_url: str) -> None:
         assert rows(store, "SELECT counts::text, lists::text FROM nested WHERE k = 2") == [("{}", "[]")]
     finally:
         store.close()
+
+
+@pytest.mark.parametrize("address", ["mysql://me:hunter2@host/shop", "jdbc:postgresql://host/shop", "sqlite:///t.db"])
+def test_an_address_of_another_database_is_refused_at_once(address: str) -> None:
+    for take in (lambda: ChangeWriter(address, ("id",), "t"), lambda: open_store(address), lambda: Session(store=address)):
+        with pytest.raises(InvalidSpecError, match=r"a store is the path of a DuckDB file, or a PostgreSQL server") as refused:
+            take()
+        assert "hunter2" not in str(refused.value)

@@ -9,16 +9,26 @@ Redis keeps the newest row of a key (``redis``), which needs no number.
 from __future__ import annotations
 
 from windowpane.stores.batches import Batch, Store
-from windowpane.stores.duck import DuckStore
+from windowpane.stores.duck import DuckStore, check_path
 from windowpane.stores.postgres import PostgresStore
 from windowpane.stores.postgres_views import Owner, PostgresViews
 
-__all__ = ["Batch", "DuckStore", "Owner", "PostgresStore", "PostgresViews", "Store", "is_server", "open_store"]
+__all__ = ["Batch", "DuckStore", "Owner", "PostgresStore", "PostgresViews", "Store", "check_address", "is_server", "open_store"]
 
 
 def is_server(address: str) -> bool:
     """Whether an address is that of a PostgreSQL server, not the path of a file."""
     return address.startswith(("postgresql://", "postgres://"))
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that is neither of a PostgreSQL server nor the path of a file.
+
+    Raises:
+        InvalidSpecError: saying its scheme.
+    """
+    if not is_server(address):
+        check_path(address)
 
 
 def open_store(address: str) -> Store:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import duckdb
 
 from windowpane.arrays.values import Value
-from windowpane.errors import StoreError
+from windowpane.errors import InvalidSpecError, StoreError
 from windowpane.state.pairs import NONE
 from windowpane.stores.batches import IS_DELETED, NEEDS_ROW, Batch, quoted
 
@@ -19,12 +19,28 @@ _HELD, _COMING = "windowpane_held", "windowpane_coming"
 _LOCKED = "Could not set lock on file"  # Words of DuckDB's message; they may also be in the path, which it names, too
 
 
+def check_path(path: str) -> None:
+    """Refuse an address of something that is no file: DuckDB would look for a folder of its name.
+
+    Raises:
+        InvalidSpecError: saying its scheme, and no password.
+    """
+    scheme, colon, _ = path.partition("://")
+    if colon and scheme != "file":
+        raise InvalidSpecError(
+            f"store={scheme + '://...'!r}: a store is the path of a DuckDB file, or a PostgreSQL server, 'postgresql://...'. "
+            "For others write a function (DataFrame, batch_id), and give it to start(main=...)."
+        )
+
+
 def open_file(path: str) -> duckdb.DuckDBPyConnection:
     """Open a file, made if it does not exist, or ``":memory:"``.
 
     Raises:
+        InvalidSpecError: it is an address, and no path.
         StoreError: another process has it open, it is no DuckDB file, or it cannot be made; nothing was changed.
     """
+    check_path(path)
     try:
         return duckdb.connect(path)
     except duckdb.Error as error:

@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
 import windowpane as wp
-from windowpane.errors import InvalidSpecError
+from windowpane.errors import InvalidSpecError, UnknownColumnError
 from windowpane.sinks import ChangeWriter, apply_changes
 from windowpane.stores import Store, open_store
 
@@ -91,6 +91,8 @@ def test_a_static_dataframe_is_applied_at_once(spark: Any, tmp_path: Path) -> No
     assert rows(store) == [(1, "a"), (2, "c")]
     with pytest.raises(InvalidSpecError, match=r"checkpoint='c' belongs to a query, and this DataFrame is static"):
         apply_changes(spark.createDataFrame([(1, "a")], "k bigint, v string"), store, "k", table="t", checkpoint="c")
+    with pytest.raises(UnknownColumnError, match=r"key of apply_changes: there is no column 'kk'"):
+        apply_changes(spark.createDataFrame([(1, "a")], "k bigint, v string"), store, "kk", table="t")
 
 
 def stream(spark: Any, folder: Path) -> Any:
