@@ -55,6 +55,11 @@ _PARSERS = frozenset(
     }
 )
 """Options, in small letters, that say how Spark's reader of JSON parses: with one of them it reads the files."""
+_BY_WIDTH: tuple[dict[str, T.DataType], ...] = (
+    {"tinyint": T.ByteType(), "smallint": T.ShortType(), "integer": T.IntegerType(), "bigint": T.LongType()},
+    {"real": T.FloatType(), "double": T.DoubleType()},
+)
+"""What SQL calls types that are read as each other's wider ones, the narrowest first."""
 _DOCUMENT, _TOLD = hidden("document"), hidden("told")
 
 
@@ -69,18 +74,25 @@ def beside(connector: str, options: Mapping[str, str]) -> tuple[str, ...]:
     return (ORIGIN, MISREAD) if is_json else (ORIGIN,)
 
 
-def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
-    """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them."""
+def connector_rows(spark: SparkSession, connector: str, options: Mapping[str, str], columns: Mapping[str, str]) -> DataFrame:
+    """Return the rows of a source as a streaming DataFrame of ``columns``, and those that are ``beside`` them.
+
+    Args:
+        spark: the session.
+        connector: the name of the source.
+        options: those of the source.
+        columns: the columns of the table, and what SQL calls their types.
+    """
     given = dict(options)
     if connector == "kafka" and SERVERS in given:
-        return _rows_of_topic(spark, given, columns)
+        return _rows_of_topic(spark, given, tuple(columns))
     if connector == "kafka":
         given.setdefault("startingOffsets", "earliest")
     encoding = given.pop("encode", None)
     try:
         rows = _rows(spark, connector, given, columns)
         if connector == "kafka" and encoding == "json":
-            rows = _fields(rows.select(ORIGIN, F.col("value").cast("string").alias(_DOCUMENT)), columns)
+            rows = _fields(rows.select(ORIGIN, F.col("value").cast("string").alias(_DOCUMENT)), tuple(columns))
         elif encoding is not None:
             raise SqlRunError(
                 f"encode = {encoding!r} of connector {connector!r}: only kafka takes it, and its one value is 'json'."
@@ -141,7 +153,8 @@ def numbered(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
     return rows.select(*[F.col(quoted(column)) for column in columns], F.spark_partition_id().alias(name))
 
 
-def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns: Sequence[str]) -> DataFrame:
+def _rows(spark: SparkSession, connector: str, options: dict[str, str], types: Mapping[str, str]) -> DataFrame:
+    columns: Sequence[str] = tuple(types)
     is_lines = connector == "json" and _PARSERS.isdisjoint(map(str.lower, options))
     reader = spark.readStream.format("text" if is_lines else connector)
     path = options.pop("path", None)
@@ -153,7 +166,7 @@ def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns:
         reader = reader.schema(_texts([*columns, MISREAD] if connector == "json" else columns))
         options = {_WITH_MISREAD: MISREAD, **options} if connector == "json" else options
     if connector == "parquet" and path is not None:
-        reader = reader.schema(spark.read.parquet(path).schema)
+        reader = reader.schema(as_wide(spark.read.parquet(path).schema, types))
     reader = reader.options(**options)
     rows = reader.load() if path is None else reader.load(path)
     if is_lines:
@@ -165,6 +178,21 @@ def _rows(spark: SparkSession, connector: str, options: dict[str, str], columns:
     if connector == "kafka":
         return rows.withColumn(ORIGIN, F.expr(_ORIGIN))
     return rows.withColumn(ORIGIN, F.col("_metadata.file_path")) if connector in _AS_TEXT else rows
+
+
+def as_wide(schema: T.StructType, types: Mapping[str, str]) -> T.StructType:
+    """Return the schema of a file, where the table has wider integers or floats with those: later files may have them, too."""
+
+    def widened(kind: T.DataType, wanted: str | None) -> T.DataType:
+        for kinds in _BY_WIDTH:
+            names, each = list(kinds), list(kinds.values())
+            if wanted in names and kind in each:
+                return each[max(names.index(wanted), each.index(kind))]
+        return kind
+
+    return T.StructType(
+        [T.StructField(each.name, widened(each.dataType, types.get(each.name)), metadata=each.metadata) for each in schema]
+    )
 
 
 def _texts(names: Sequence[str]) -> T.StructType:

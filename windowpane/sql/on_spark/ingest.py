@@ -109,7 +109,9 @@ class Ingest:
         if has_changes(info):
             return messages(spark, info.options)
         options = {name: value for name, value in info.options.items() if name not in ("connector", MALFORMED)}
-        return connector_rows(spark, info.options["connector"], options, given_columns(info))
+        types = {column.name: column.type.name for column in info.relation.visible}
+        columns = {name: types[name] for name in given_columns(info)}
+        return connector_rows(spark, info.options["connector"], options, columns)
 
     def take(self, name: str, batch: pa.Table, number: int) -> None:
         """Insert a batch into a table, unless it was inserted before: where rows cannot be read, without them."""
