@@ -425,3 +425,12 @@ def test_a_kill_before_or_in_the_swap_leaves_the_old_views(tmp_path: Path, where
     with duckdb.connect(store) as kept:
         left = "SELECT count(*) FROM information_schema.tables WHERE starts_with(table_name, 'replacement of')"
         assert kept.sql(left).fetchall() == [(0,)]
+
+
+def test_a_refusal_says_in_which_digits_a_number_differs(tmp_path: Path) -> None:
+    with Session(store=str(tmp_path / "views.duckdb")) as session:
+        session.run("CREATE TABLE prices (sym text, price numeric)")
+        session.run("CREATE MATERIALIZED VIEW v AS SELECT sym, sum(price) AS p FROM prices GROUP BY sym")
+        session.run(f"CREATE SINK s FROM v WITH (connector = 'duckdb', path = '{tmp_path / 'out.duckdb'}', table = 'v')")
+        with pytest.raises(UnsupportedSqlError, match=r"p numeric\(38, 10\) by sym, which would have .*p numeric\(38, 28\)"):
+            session.run("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT sym, avg(price) AS p FROM prices GROUP BY sym")
