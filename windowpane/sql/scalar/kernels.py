@@ -172,7 +172,7 @@ KERNELS: dict[str, tuple[Kernel, str]] = {
     "pattern_replace": (_each(regexps.replaced, pa.string()), "VARCHAR"),
     "pattern_split": (_each(regexps.split, pa.list_(pa.string())), "VARCHAR[]"),
     "pattern_count": (_each(regexps.count, pa.int32()), "INTEGER"),
-    "pattern_similar": (_each(regexps.regular, pa.string()), "VARCHAR"),
+    "pattern_similar": (_each(regexps.similar_in_re2, pa.string()), "VARCHAR"),
     "interval_parts": (_each(_interval_parts, pa.list_(pa.int64())), "BIGINT[]"),
     "interval_shown": (_each(interval_text, pa.string()), "VARCHAR"),
     "bytea_read": (_each(bytea_values.read, pa.binary()), "BLOB"),

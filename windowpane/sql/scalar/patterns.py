@@ -1,6 +1,7 @@
 """LIKE, SIMILAR TO and regular expressions.
 
-DuckDB's patterns (RE2) know no look-around and no back references: a literal with one of these is matched by Python's.
+A pattern that is a literal is matched by DuckDB (RE2) where it can: not one with look-around, back references or edges of words.
+Python matches all others.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from windowpane.errors import InvalidValueError
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, counted
 from windowpane.sql.expressions.types import BOOLEAN, INTEGER, VARCHAR, SqlType, array_of, is_text
 from windowpane.sql.scalar.signatures import Builder, accepted, builder, taking
-from windowpane.sql.values.regexps import regular
+from windowpane.sql.values.regexps import as_re2, certain_groups, similar_in_re2
 from windowpane.sql.values.text_values import text_literal
 
-_BEYOND = re.compile(r"\(\?[=!]|\(\?<[=!]|(?<!\\)\\[1-9]")
 _FLAGS = frozenset("gicsmnx")
 
 
@@ -39,9 +39,11 @@ def texts(operator: str, value: Expr, pattern: Expr) -> tuple[Expr, Expr]:
 
 def matches(value: Expr, pattern: Expr, flags: str = "") -> Expr:
     one, other = texts("~", value, pattern)
-    if _is_beyond(pattern):
-        return build(BOOLEAN, f"(windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL)", one, other)
-    return build(BOOLEAN, f"regexp_matches({{0}}, {{1}}{_options(flags)})", one, other)
+    found = _of_re2(pattern, flags)
+    if found is not None:
+        return build(BOOLEAN, f"regexp_matches({{0}}, {found})", one)
+    template = f"(CASE WHEN {{0}} || {{1}} IS NOT NULL THEN windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL END)"
+    return build(BOOLEAN, template, one, other)
 
 
 def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
@@ -50,7 +52,7 @@ def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
     sign = Expr("'\\'", VARCHAR, literal="\\") if escape is None else convert(escape, VARCHAR)
     if other.literal is not None and sign.literal is not None:
         try:
-            expression = Expr(text_literal(regular(other.literal, sign.literal)), VARCHAR)
+            expression = Expr(text_literal(similar_in_re2(other.literal, sign.literal)), VARCHAR)
         except InvalidValueError as error:
             raise MismatchError(f"{error}.") from None
     else:
@@ -58,12 +60,10 @@ def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
     return build(BOOLEAN, "regexp_full_match({0}, {1}, 's')", one, expression)
 
 
-def _is_beyond(pattern: Expr) -> bool:
-    return pattern.literal is not None and _BEYOND.search(pattern.literal) is not None
-
-
-def _options(flags: str) -> str:
-    return f", '{flags}'" if flags else ""
+def _of_re2(pattern: Expr, flags: str) -> str | None:
+    """Return a pattern with its options as DuckDB's functions take them, ``None`` where Python is to match it."""
+    found = None if pattern.literal is None else as_re2(pattern.literal, flags)
+    return None if found is None else ", ".join(text_literal(part).replace("{", "{{").replace("}", "}}") for part in found)
 
 
 def _flags(argument: Expr | None) -> str:
@@ -78,9 +78,13 @@ def _replace(arguments: Sequence[Expr]) -> Expr:
     counted(arguments, 3, 4)
     value, pattern, new = (accepted(argument, VARCHAR) for argument in arguments[:3])
     flags = _flags(arguments[3] if len(arguments) > 3 else None)
-    if _is_beyond(arguments[1]) or _names_more_groups(arguments[1], arguments[2]):
+    found = _of_re2(arguments[1], flags)
+    if found is None or _names_more_groups(arguments[1], arguments[2]):
         return build(VARCHAR, f"windowpane_pattern_replace({{0}}, {{1}}, {{2}}, '{flags}')", value, pattern, new)
-    return build(VARCHAR, f"regexp_replace({{0}}, {{1}}, replace({{2}}, '\\&', '\\0'){_options(flags)})", value, pattern, new)
+    found, options = found.rsplit(", ", 1)
+    every = "g" if "g" in flags else ""
+    template = f"regexp_replace({{0}}, {found}, replace({{1}}, '\\&', '\\0'), {options} || '{every}')"
+    return build(VARCHAR, template, value, new)
 
 
 def _names_more_groups(pattern: Expr, new: Expr) -> bool:
@@ -103,6 +107,19 @@ def _by_pattern(arguments: Sequence[Expr], function: str, kind: SqlType) -> Expr
     return build(kind, f"windowpane_pattern_{function}({{0}}, {{1}}, '{flags}')", value, pattern)
 
 
+def _match(arguments: Sequence[Expr]) -> Expr:
+    """Return ``regexp_match``: where each group takes part in every match, DuckDB extracts them."""
+    call = _by_pattern("match", array_of(VARCHAR))(arguments)
+    found = _of_re2(arguments[1], _flags(arguments[2] if len(arguments) > 2 else None))
+    groups = certain_groups(arguments[1].literal or "")
+    if found is None or groups is None:
+        return call
+    pattern, options = found.rsplit(", ", 1)
+    numbers = range(1, groups + 1) if groups else (0,)
+    parts = ", ".join(f"regexp_extract({{0}}, {pattern}, {number}, {options})" for number in numbers)
+    return build(call.type, f"(CASE WHEN regexp_matches({{0}}, {found}) THEN [{parts}] END)", accepted(arguments[0], VARCHAR))
+
+
 every_match = _by_pattern("matches", array_of(array_of(VARCHAR)))
 """``regexp_matches`` as the list of what it returns: the first match, or all with the flag ``g``."""
 parts_between = _by_pattern("split", array_of(VARCHAR))
@@ -117,7 +134,7 @@ def _count(value: Expr, pattern: Expr, start: Expr | None = None, flags: Expr | 
 
 PATTERN_FUNCTIONS: dict[str, Builder] = {
     "regexp_replace": _replace,
-    "regexp_match": _by_pattern("match", array_of(VARCHAR)),
+    "regexp_match": _match,
     "regexp_split_to_array": parts_between,
     "regexp_count": _count,
 }

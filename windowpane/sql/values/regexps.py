@@ -1,9 +1,15 @@
-"""Regular expressions as Python matches them, with PostgreSQL's flags and replacements, and patterns of SIMILAR TO as such."""
+r"""Regular expressions: as Python matches them, as RE2 does, which is DuckDB's, and patterns of SIMILAR TO as such.
+
+Both match the same: a dot takes ends of lines, and ``^`` and ``$`` are the ends of the text, unless a flag says otherwise, as in
+PostgreSQL; ``\w``, ``\d`` and ``\s`` are Unicode's, and the first alternative that fits is taken, as in RisingWave.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from windowpane.errors import InvalidValueError
 
@@ -25,17 +31,88 @@ _SIGNS = {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "
 """Signs of SIMILAR TO that mean themselves, or something else, in one of both languages; the others mean the same."""
 
 
+_OF_LINES = frozenset("mn")
+"""Flags by which ``^`` and ``$`` are the ends of a line, and a dot takes none."""
+_SETS = {"w": r"\pL\pN_", "d": r"\p{Nd}", "s": r"\t-\r\x1c-\x1f \x85\p{Z}"}
+"""What is in a class, as RE2 writes it."""
+_SAME = frozenset("tnrfva")
+"""Letters behind a backslash that mean the same to both."""
+_NAMED = re.compile(r"\[:(\w+):\]")
+_ONLY_PYTHON = re.compile(r"\(\?(?!:)|\{,")
+
+
+def _parts(pattern: str) -> Iterator[tuple[str, bool]]:
+    """Yield what a pattern consists of, and whether it is inside brackets."""
+    at, inside = 0, False
+    while at < len(pattern):
+        named = _NAMED.match(pattern, at) if inside else None
+        part = named.group() if named else pattern[at : at + (2 if pattern[at] == "\\" else 1)]
+        at += len(part)
+        if part == "[" and inside:
+            part = r"\["
+        elif part == "[":
+            inside = True
+            part += "^" if pattern.startswith("^", at) else ""
+            at += len(part) - 1
+            if pattern.startswith("]", at):  # the first one belongs to it
+                part, at = part + r"\]", at + 1
+        elif part == "]":
+            inside = False
+        yield part, inside
+
+
 @lru_cache(256)
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    translated = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found.group(1), found.group(0)), pattern)
-    translated = re.sub(r"\\[ymM]", lambda found: _BOUNDS[found.group(0)], translated)
-    options = re.DOTALL if not set(flags) & set("mn") else re.NOFLAG
+    is_whole = _OF_LINES.isdisjoint(flags)
+    ends = _BOUNDS | ({"$": r"\Z"} if is_whole else {})
+    translated = "".join(
+        _NAMED.sub(lambda found: _CLASSES.get(found.group(1), found.group(0)), part) if inside else ends.get(part, part)
+        for part, inside in _parts(pattern)
+    )
+    options = re.DOTALL if is_whole else re.NOFLAG
     for flag in flags:
         options = options & ~re.IGNORECASE if flag == "c" else options | _FLAGS.get(flag, re.NOFLAG)
     try:
         return re.compile(translated, options)
     except re.error as error:
         raise InvalidValueError(f"invalid regular expression: {error} in {pattern!r}") from None
+
+
+def as_re2(pattern: str, flags: str = "") -> tuple[str, str] | None:
+    """Return a pattern that RE2 matches the same, and DuckDB's options of it; ``None`` where Python is to match it."""
+    if _ONLY_PYTHON.search(pattern) or "x" in flags:
+        return None
+    translated = []
+    for part, inside in _parts(pattern):
+        letter = part[1:] if part.startswith("\\") else ""
+        if letter.lower() in _SETS and not (inside and letter.isupper()):
+            found = _SETS[letter.lower()]
+            translated.append(found if inside else f"[{'^' if letter.isupper() else ''}{found}]")
+        elif part == "\\" or (letter.isalnum() and letter not in _SAME):
+            return None
+        else:
+            translated.append(part)
+    is_whole = _OF_LINES.isdisjoint(flags)
+    ignores_case = flags.rfind("i") > flags.rfind("c")
+    return ("" if is_whole else "(?m)") + "".join(translated), ("s" if is_whole else "") + ("i" if ignores_case else "")
+
+
+def certain_groups(pattern: str) -> int | None:
+    """Return how many groups a pattern has if each takes part in every match, once; ``None`` if one may not."""
+    count, alternatives = 0, {0: False}
+    above = [(0, 0)]  # of each parenthesis that is open: how many groups begin before it, and before its content
+    parts = ["[]" if inside else part for part, inside in _parts(pattern)]
+    for part, following in pairwise([*parts, ""]):
+        if part == "(":
+            above.append((count, count + (following != "?")))
+            count, alternatives[len(above) - 1] = above[-1][1], False
+        elif part == "|":
+            alternatives[len(above) - 1] = True
+        elif part == ")" and len(above) > 1:
+            before, content = above.pop()
+            if (following in ("?", "*", "+", "{") and count > before) or (alternatives[len(above)] and count > content):
+                return None
+    return None if alternatives[0] and count else count
 
 
 def match(value: str, pattern: str, flags: str) -> list[str | None] | None:
@@ -121,6 +198,13 @@ def regular(pattern: str, escape: str) -> str:
     if len(parts) > 3:
         raise InvalidValueError("a pattern of SIMILAR TO has at most two separators, each an escape character before a quote")
     return "".join(f"(?:{part})" for part in parts)
+
+
+def similar_in_re2(pattern: str, escape: str) -> str:
+    """Return a pattern of SIMILAR TO as RE2 has it; one that only Python could match as it is, which RE2 refuses."""
+    expression = regular(pattern, escape)
+    found = as_re2(expression)
+    return expression if found is None else found[0]
 
 
 def _behind_class(pattern: str, start: int) -> int:
