@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
-from verify.conformance.kinds.pattern_in_sql import ROWS, written
+from verify.conformance.kinds.pattern_in_sql import ROWS, constant, quoted, written
 from windowpane.engines.patterns.program import TIMEOUTS, PatternProgram
 from windowpane.engines.program import MAIN
 from windowpane.errors import PatternError, SkipTargetError
@@ -81,12 +81,12 @@ def query_of(program: PatternProgram) -> Query:
             measures[number] = f"{_value(measure.value, names, measure.is_final and not is_one)} AS {measure.name}"
     if not measures:
         raise UnsaidError
-    keys = ", ".join(map(_quoted, program.keys))
+    keys = ", ".join(map(quoted, program.keys))
     order = [
         f"{each.name}{' DESC' if each.descending else ''} NULLS {'FIRST' if each.nulls_first else 'LAST'}"
         for each in program.order_by
     ]
-    shown = [*map(_quoted, program.keys if is_one else program.passed), *(spec.measures[number].name for number in measures)]
+    shown = [*map(quoted, program.keys if is_one else program.passed), *(spec.measures[number].name for number in measures)]
     within = "" if spec.within is None else f" WITHIN INTERVAL '{spec.within} microseconds'"
     of = "".join(f" SUBSET {name} = ({', '.join(sorted(of))})" for name, of in subsets.items())
     text = (
@@ -114,7 +114,7 @@ def _results(query: Query, rows: Sequence[tuple[Any, ...]]) -> list[Found]:
     session.run("DELETE FROM drawn")
     instant = "TIMESTAMP '1970-01-01' + {} * INTERVAL '1 microsecond'"
     values = [
-        f"({number}, {_constant(key)}, {instant.format(at)}, {_constant(kind)}, {_constant(value)})"
+        f"({number}, {constant(key)}, {instant.format(at)}, {constant(kind)}, {constant(value)})"
         for number, (key, at, kind, value) in enumerate(rows)
     ]
     if values:
@@ -145,8 +145,8 @@ def _value(value: Expression, names: Collection[str], is_final: bool = False) ->
         raise UnsaidError
     final = "FINAL " if is_final else ""
     match value:
-        case Constant(constant) if constant is None or isinstance(constant, str | int):
-            return _constant(constant)
+        case Constant(each) if each is None or isinstance(each, str | int):
+            return constant(each)
         case Operation("is not null", (operand,)):
             return f"({_value(operand, names)} IS NOT NULL)"
         case Operation(sign, (left, right)) if sign in _SIGNS:
@@ -168,12 +168,4 @@ def _value(value: Expression, names: Collection[str], is_final: bool = False) ->
 
 
 def _column(variable: str | None, column: str) -> str:
-    return _quoted(column) if variable is None else f"{variable}.{_quoted(column)}"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
-def _constant(value: object) -> str:
-    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+    return quoted(column) if variable is None else f"{variable}.{quoted(column)}"

@@ -46,21 +46,21 @@ def replay(case: Case, options: Options) -> list[Difference]:
 def query_text(query: Mapping[str, Any], source: str) -> str:
     """Return a query of the vectors as SQL over a relation."""
     is_one = query["rows"] == "one"
-    keys = [_quoted(name) for name in query["partition_by"]]
+    keys = [quoted(name) for name in query["partition_by"]]
     names = [f"m{number}" for number in range(len(query["measures"]))]
     shown = [*(keys if is_one else ["id"]), *names, *(["timed_out"] if query["timeouts"] else [])]
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
-    order = ", ".join(["at", *map(_quoted, query["order_by"][1:])])
+    order = ", ".join(["at", *map(quoted, query["order_by"][1:])])
     measures = ", ".join(
         f"{_value(value, final and not is_one)} AS {name}"
         for (_, value, final), name in zip(query["measures"], names, strict=True)
     )
     rows = ROWS[query["rows"]] + (" SHOW TIMEOUT MATCHES" if query["timeouts"] else "")
     to, *variable = query["skip"]
-    skip = f"{to.upper()}{''.join(f' {_quoted(name)}' for name in variable)}"
+    skip = f"{to.upper()}{''.join(f' {quoted(name)}' for name in variable)}"
     within = "" if query["within"] is None else f" WITHIN INTERVAL '{query['within']} microseconds'"
-    subsets = ", ".join(f"{_quoted(name)} = ({', '.join(map(_quoted, of))})" for name, of in (query["subset"] or {}).items())
-    define = ", ".join(f"{_quoted(name)} AS {_value(condition)}" for name, condition in query["define"].items())
+    subsets = ", ".join(f"{quoted(name)} = ({', '.join(map(quoted, of))})" for name, of in (query["subset"] or {}).items())
+    define = ", ".join(f"{quoted(name)} AS {_value(condition)}" for name, condition in query["define"].items())
     return (
         f"SELECT {', '.join(shown)} FROM {source} MATCH_RECOGNIZE ({by}ORDER BY {order}"
         f"{f' MEASURES {measures}' if measures else ''} "
@@ -154,7 +154,7 @@ def _results(session: Session, query: str, case: Case) -> Results:
 def _insert(session: Session, rows: Sequence[Sequence[Any]], reached: int | None) -> None:
     if rows:
         at = "NULL" if reached is None else _instant(reached)
-        written = (f"({', '.join(map(_constant, row))}, {_instant(row[2])}, {at})" for row in rows)
+        written = (f"({', '.join(map(constant, row))}, {_instant(row[2])}, {at})" for row in rows)
         session.run(f"INSERT INTO rows_of VALUES {', '.join(written)}")
 
 
@@ -162,18 +162,20 @@ def _instant(micros: int) -> str:
     return f"(TIMESTAMP '1970-01-01 00:00:00' + {micros} * INTERVAL '1 microsecond')"
 
 
-def _constant(value: object) -> str:
+def constant(value: object) -> str:
+    """Return a value as a literal of SQL."""
     return "NULL" if value is None else "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name that SQL takes as it is written."""
     return f'"{name}"'
 
 
 def _with_quotes(node: Any) -> Any:
     """Return the tree of a pattern with its names as SQL keeps them."""
     if isinstance(node, list) and node and node[0] in ("var", "pass", "absent"):
-        return [node[0], *map(_quoted, node[1:])]
+        return [node[0], *map(quoted, node[1:])]
     return [_with_quotes(part) for part in node] if isinstance(node, list) else node
 
 
@@ -193,7 +195,7 @@ def _value(node: list[Any], is_final: bool = False) -> str:
     final = "FINAL " if is_final else ""
     match node:
         case ["const", value]:
-            return _constant(value)
+            return constant(value)
         case ["col", variable, column]:
             return f"{final}LAST({_column(variable, column)})" if is_final else _column(variable, column)
         case ["first" | "last" as end, variable, column, offset]:
@@ -203,7 +205,7 @@ def _value(node: list[Any], is_final: bool = False) -> str:
         case ["agg", name, variable, column]:
             return f"{final}{name.upper()}({_column(variable, column)})"
         case ["classifier", variable]:
-            return f"{final}CLASSIFIER({'' if variable is None else _quoted(variable)})"
+            return f"{final}CLASSIFIER({'' if variable is None else quoted(variable)})"
         case ["match_number"]:
             return "MATCH_NUMBER()"
         case ["not", value]:
@@ -218,4 +220,4 @@ def _value(node: list[Any], is_final: bool = False) -> str:
 
 
 def _column(variable: str | None, column: str) -> str:
-    return _quoted(column) if variable is None else f"{_quoted(variable)}.{_quoted(column)}"
+    return quoted(column) if variable is None else f"{quoted(variable)}.{quoted(column)}"

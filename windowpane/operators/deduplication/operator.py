@@ -38,7 +38,7 @@ class Deduplicator:
         """Take a row that is not late, and return whether it is emitted."""
         self.state.set_current_key(key, key_bytes)
         runs = self._runs()
-        if any(self._is_near(time, run) for run in runs):
+        if any(self._is_near(time, time, run) for run in runs):
             return False
         self._put([*runs, Run(time, time)])
         return True
@@ -85,15 +85,13 @@ class Deduplicator:
     def _connected(self, time: int, runs: Sequence[Run]) -> list[Run]:
         """Return the runs that a row makes one: those it is near to, and such that a longer ``within`` makes near to these."""
         near, first, last = list[Run](), time, time
-        while more := [
-            run for run in runs if run not in near and first - self.within < run.end and run.start < last + self.within
-        ]:
+        while more := [run for run in runs if run not in near and self._is_near(first, last, run)]:
             near += more
             first, last = min(first, *(run.start for run in more)), max(last, *(run.end for run in more))
         return near
 
-    def _is_near(self, time: int, run: Run) -> bool:
-        return run.start - self.within < time < run.end + self.within
+    def _is_near(self, first: int, last: int, run: Run) -> bool:
+        return run.start - self.within < last and first < run.end + self.within
 
     def _runs(self) -> list[Run]:
         return list(self.state.get(None, "runs") or ())

@@ -14,6 +14,7 @@ from sqlglot import exp
 from windowpane.errors import present
 from windowpane.sql.bind import build_plan as plan
 from windowpane.sql.bind.binding import Selecting
+from windowpane.sql.bind.bound_query import output_place
 from windowpane.sql.bind.correlation import Inner, outputs_of
 from windowpane.sql.bind.scope import Column, Ids
 from windowpane.sql.expressions.aggregates import AGGREGATES
@@ -72,7 +73,10 @@ def _listing(query: exp.Query, text: Text) -> exp.Expr:
     query = query.copy()
     clause, value, name = query.args.get("order"), query.selects[0].unalias(), query.selects[0].alias_or_name
     order = [] if clause is None else [item.copy() for item in clause.expressions]
-    by_value = [item.this.is_int or (isinstance(item.this, exp.Column) and item.this.sql() == name) for item in order]
+    by_value = [
+        output_place(item.this, 1, text) is not None or (isinstance(item.this, exp.Column) and item.this.sql() == name)
+        for item in order
+    ]
     if _folds(query, value):
         names = ["value"]
         for item, is_value in zip(order, by_value, strict=True):

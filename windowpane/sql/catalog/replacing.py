@@ -38,7 +38,7 @@ from windowpane.sql.catalog.relations import PlainView, Relation, shape
 from windowpane.sql.catalog.renaming import drop_stored, move_stored
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import declaration
 from windowpane.sql.nodes import Aggregate, Filter, Node, Project, Scan, every_node
 from windowpane.sql.parse.positions import Text
 from windowpane.sql.parse.reader import read_script
@@ -304,13 +304,8 @@ def _goes_on(old: Node, new: Node, built: Mapping[str, Relation]) -> bool:
     return is_same(old, new) and not any(each.append_only or each.watermarks for each in read)
 
 
-def _with_digits(kind: SqlType) -> str:
-    """Return a type with what makes it differ from others of its name."""
-    return f"numeric({kind.whole + kind.scale}, {kind.scale})" if kind.name == "numeric" and not kind.open else str(kind)
-
-
 def _shown(relation: Relation) -> str:
-    columns = ", ".join(f"{column.name} {_with_digits(column.type)}" for column in relation.visible)
+    columns = ", ".join(f"{column.name} {declaration(column.type)}" for column in relation.visible)
     return f"{columns} by {', '.join(relation.key) or 'no key'}"
 
 

@@ -109,8 +109,8 @@ class Ingest:
         if has_changes(info):
             return messages(spark, info.options)
         options = {name: value for name, value in info.options.items() if name not in ("connector", MALFORMED)}
-        types = {column.name: column.type.name for column in info.relation.visible}
-        columns = {name: types[name] for name in given_columns(info)}
+        types = info.relation.types
+        columns = {name: types[name].name for name in given_columns(info)}
         return connector_rows(spark, info.options["connector"], options, columns)
 
     def take(self, name: str, batch: pa.Table, number: int) -> None:

@@ -41,7 +41,7 @@ def matches(value: Expr, pattern: Expr, flags: str = "") -> Expr:
     one, other = texts("~", value, pattern)
     found = _of_re2(pattern, flags)
     if found is not None:
-        return build(BOOLEAN, f"regexp_matches({{0}}, {found})", one)
+        return build(BOOLEAN, "regexp_matches({0}, {1}, {2})", one, *found)
     template = f"(CASE WHEN {{0}} || {{1}} IS NOT NULL THEN windowpane_pattern_match({{0}}, {{1}}, '{flags}') IS NOT NULL END)"
     return build(BOOLEAN, template, one, other)
 
@@ -60,10 +60,10 @@ def similar(value: Expr, pattern: Expr, escape: Expr | None = None) -> Expr:
     return build(BOOLEAN, "regexp_full_match({0}, {1}, 's')", one, expression)
 
 
-def _of_re2(pattern: Expr, flags: str) -> str | None:
-    """Return a pattern with its options as DuckDB's functions take them, ``None`` where Python is to match it."""
+def _of_re2(pattern: Expr, flags: str) -> tuple[Expr, Expr] | None:
+    """Return a pattern and its options as DuckDB's functions take them, ``None`` where Python is to match it."""
     found = None if pattern.literal is None else as_re2(pattern.literal, flags)
-    return None if found is None else ", ".join(text_literal(part).replace("{", "{{").replace("}", "}}") for part in found)
+    return None if found is None else (Expr(text_literal(found[0]), VARCHAR), Expr(text_literal(found[1]), VARCHAR))
 
 
 def _flags(argument: Expr | None) -> str:
@@ -81,10 +81,9 @@ def _replace(arguments: Sequence[Expr]) -> Expr:
     found = _of_re2(arguments[1], flags)
     if found is None or _names_more_groups(arguments[1], arguments[2]):
         return build(VARCHAR, f"windowpane_pattern_replace({{0}}, {{1}}, {{2}}, '{flags}')", value, pattern, new)
-    found, options = found.rsplit(", ", 1)
     every = "g" if "g" in flags else ""
-    template = f"regexp_replace({{0}}, {found}, replace({{1}}, '\\&', '\\0'), {options} || '{every}')"
-    return build(VARCHAR, template, value, new)
+    template = f"regexp_replace({{0}}, {{1}}, replace({{3}}, '\\&', '\\0'), {{2}} || '{every}')"
+    return build(VARCHAR, template, value, *found, new)
 
 
 def _names_more_groups(pattern: Expr, new: Expr) -> bool:
@@ -114,10 +113,10 @@ def _match(arguments: Sequence[Expr]) -> Expr:
     groups = certain_groups(arguments[1].literal or "")
     if found is None or groups is None:
         return call
-    pattern, options = found.rsplit(", ", 1)
     numbers = range(1, groups + 1) if groups else (0,)
-    parts = ", ".join(f"regexp_extract({{0}}, {pattern}, {number}, {options})" for number in numbers)
-    return build(call.type, f"(CASE WHEN regexp_matches({{0}}, {found}) THEN [{parts}] END)", accepted(arguments[0], VARCHAR))
+    parts = ", ".join(f"regexp_extract({{0}}, {{1}}, {number}, {{2}})" for number in numbers)
+    template = f"(CASE WHEN regexp_matches({{0}}, {{1}}, {{2}}) THEN [{parts}] END)"
+    return build(call.type, template, accepted(arguments[0], VARCHAR), *found)
 
 
 every_match = _by_pattern("matches", array_of(array_of(VARCHAR)))

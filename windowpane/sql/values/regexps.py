@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,15 +16,15 @@ from windowpane.errors import InvalidValueError
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "n": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _CLASSES = {
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "alnum": "a-zA-Z0-9",
-    "upper": "A-Z",
-    "lower": "a-z",
-    "space": r"\s",
-    "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~",
-    "xdigit": "0-9a-fA-F",
+    "[:alpha:]": "a-zA-Z",
+    "[:digit:]": "0-9",
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:upper:]": "A-Z",
+    "[:lower:]": "a-z",
+    "[:space:]": r"\s",
+    "[:blank:]": r" \t",
+    "[:punct:]": r"!-/:-@\[-`{-~",
+    "[:xdigit:]": "0-9a-fA-F",
 }
 _BOUNDS = {r"\y": r"\b", r"\m": r"\b(?=\w)", r"\M": r"\b(?<=\w)"}
 
@@ -65,10 +66,7 @@ def _parts(pattern: str) -> Iterator[tuple[str, bool]]:
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     is_whole = _OF_LINES.isdisjoint(flags)
     ends = _BOUNDS | ({"$": r"\Z"} if is_whole else {})
-    translated = "".join(
-        _NAMED.sub(lambda found: _CLASSES.get(found.group(1), found.group(0)), part) if inside else ends.get(part, part)
-        for part, inside in _parts(pattern)
-    )
+    translated = "".join((_CLASSES if inside else ends).get(part, part) for part, inside in _parts(pattern))
     options = re.DOTALL if is_whole else re.NOFLAG
     for flag in flags:
         options = options & ~re.IGNORECASE if flag == "c" else options | _FLAGS.get(flag, re.NOFLAG)
@@ -97,22 +95,31 @@ def as_re2(pattern: str, flags: str = "") -> tuple[str, str] | None:
     return ("" if is_whole else "(?m)") + "".join(translated), ("s" if is_whole else "") + ("i" if ignores_case else "")
 
 
+@dataclass
+class _Open:
+    """A parenthesis that is open: how many groups begin before it, and before what is inside."""
+
+    before: int
+    inside: int
+    has_alternatives: bool = False
+
+
 def certain_groups(pattern: str) -> int | None:
     """Return how many groups a pattern has if each takes part in every match, once; ``None`` if one may not."""
-    count, alternatives = 0, {0: False}
-    above = [(0, 0)]  # of each parenthesis that is open: how many groups begin before it, and before its content
+    count, above = 0, [_Open(0, 0)]
     parts = ["[]" if inside else part for part, inside in _parts(pattern)]
     for part, following in pairwise([*parts, ""]):
         if part == "(":
-            above.append((count, count + (following != "?")))
-            count, alternatives[len(above) - 1] = above[-1][1], False
+            above.append(_Open(count, count + (following != "?")))
+            count = above[-1].inside
         elif part == "|":
-            alternatives[len(above) - 1] = True
+            above[-1].has_alternatives = True
         elif part == ")" and len(above) > 1:
-            before, content = above.pop()
-            if (following in ("?", "*", "+", "{") and count > before) or (alternatives[len(above)] and count > content):
+            closed = above.pop()
+            is_repeated = following in ("?", "*", "+", "{") and count > closed.before
+            if is_repeated or (closed.has_alternatives and count > closed.inside):
                 return None
-    return None if alternatives[0] and count else count
+    return None if above[0].has_alternatives and count else count
 
 
 def match(value: str, pattern: str, flags: str) -> list[str | None] | None:
@@ -201,7 +208,7 @@ def regular(pattern: str, escape: str) -> str:
 
 
 def similar_in_re2(pattern: str, escape: str) -> str:
-    """Return a pattern of SIMILAR TO as RE2 has it; one that only Python could match as it is, which RE2 refuses."""
+    """Return a pattern of SIMILAR TO as RE2 has it; what is not written for RE2, such as an edge of a word, stays as it is."""
     expression = regular(pattern, escape)
     found = as_re2(expression)
     return expression if found is None else found[0]
