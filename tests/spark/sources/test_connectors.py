@@ -9,10 +9,10 @@ from windowpane.spark.sources.connectors import as_wide
 
 def test_a_column_is_read_as_wide_as_its_table_has_it() -> None:
     # The first file of a folder had int32 and float; the table has bigint and double precision, and so had later files.
-    found = T.StructType().add("id", "integer").add("of", "float").add("day", "date").add("small", "short").add("more", "integer")
+    found = T.StructType().add("Id", "integer").add("of", "float").add("day", "date").add("small", "short").add("more", "integer")
     types = {"id": "bigint", "of": "double", "day": "timestamp", "small": "smallint"}
     assert as_wide(found, types) == (
-        T.StructType().add("id", "long").add("of", "double").add("day", "date").add("small", "short").add("more", "integer")
+        T.StructType().add("Id", "long").add("of", "double").add("day", "date").add("small", "short").add("more", "integer")
     )
 
 

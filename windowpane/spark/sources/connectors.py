@@ -182,6 +182,7 @@ def _rows(spark: SparkSession, connector: str, options: dict[str, str], types: M
 
 def as_wide(schema: T.StructType, types: Mapping[str, str]) -> T.StructType:
     """Return the schema of a file, where the table has wider integers or floats with those: later files may have them, too."""
+    wanted_of = {name.lower(): kind for name, kind in types.items()}
 
     def widened(kind: T.DataType, wanted: str | None) -> T.DataType:
         for kinds in _BY_WIDTH:
@@ -191,7 +192,10 @@ def as_wide(schema: T.StructType, types: Mapping[str, str]) -> T.StructType:
         return kind
 
     return T.StructType(
-        [T.StructField(each.name, widened(each.dataType, types.get(each.name)), metadata=each.metadata) for each in schema]
+        [
+            T.StructField(each.name, widened(each.dataType, wanted_of.get(each.name.lower())), metadata=each.metadata)
+            for each in schema
+        ]
     )
 
 
