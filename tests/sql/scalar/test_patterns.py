@@ -7,6 +7,7 @@ import random
 import duckdb
 import pytest
 
+from windowpane.errors import InvalidValueError
 from windowpane.sql import Session
 from windowpane.sql.values.regexps import as_re2, certain_groups, match
 
@@ -25,6 +26,8 @@ PIECES = (
     r"[\d-]",
     "[]a]",
     "[[:digit:]]",
+    "[^[:space:]]",
+    "[[:cntrl:]b]",
     r"\.",
     "$",
     "^",
@@ -79,6 +82,8 @@ def test_both_match_the_same(flags: str) -> None:
         (r"regexp_replace(E'a\nb', '^b', 'x', 'n')", "a\nx"),
         (r"NULL::text ~ 'a(?=b)' IS NULL", True),
         (r"'a-b' ~ '\mb'", True),
+        (r"regexp_count('c: ', '[[:cntrl:]]')", 0),
+        (r"regexp_count(E'c\t ', '[[:space:]]')", 2),
         (r"'é' SIMILAR TO '\w'", True),
         (r"(regexp_match('b', '(a)|b'))[1] IS NULL", True),
         (r"(regexp_match('x&channel_id=7', '(&|^)channel_id=([^&]*)'))[2]", "7"),
@@ -88,3 +93,9 @@ def test_patterns_mean_what_they_do_in_postgresql(expression: str, value: object
     with Session(":memory:") as session:
         session.run("CREATE TABLE t (p text); INSERT INTO t VALUES ('x'); FLUSH")
         assert session.query(f"SELECT {expression} AS found FROM t").rows() == [(value,)]
+
+
+@pytest.mark.parametrize("call", ["regexp_count('a', '[[:foo:]]')", "regexp_match('a', '[[:foo:]]')", "'a' ~ '[[:foo:]]'"])
+def test_a_class_that_is_not_there_is_refused(call: str) -> None:
+    with Session(":memory:") as session, pytest.raises(InvalidValueError, match=r"invalid character class range: \[:foo:\]"):
+        session.query(f"SELECT {call}")

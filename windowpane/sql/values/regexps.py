@@ -21,11 +21,17 @@ _CLASSES = {
     "[:alnum:]": "a-zA-Z0-9",
     "[:upper:]": "A-Z",
     "[:lower:]": "a-z",
-    "[:space:]": r"\s",
+    "[:space:]": r"\t-\r ",
     "[:blank:]": r" \t",
     "[:punct:]": r"!-/:-@\[-`{-~",
     "[:xdigit:]": "0-9a-fA-F",
+    "[:cntrl:]": r"\x00-\x1f\x7f",
+    "[:graph:]": "!-~",
+    "[:print:]": " -~",
+    "[:word:]": "0-9A-Za-z_",
+    "[:ascii:]": r"\x00-\x7f",
 }
+"""Classes inside brackets, as RE2 has them."""
 _BOUNDS = {r"\y": r"\b", r"\m": r"\b(?=\w)", r"\M": r"\b(?<=\w)"}
 
 _SIGNS = {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "\\": r"\\"}
@@ -66,7 +72,11 @@ def _parts(pattern: str) -> Iterator[tuple[str, bool]]:
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     is_whole = _OF_LINES.isdisjoint(flags)
     ends = _BOUNDS | ({"$": r"\Z"} if is_whole else {})
-    translated = "".join((_CLASSES if inside else ends).get(part, part) for part, inside in _parts(pattern))
+    parts = list(_parts(pattern))
+    unknown = next((part for part, _ in parts if part.startswith("[:") and part not in _CLASSES), None)
+    if unknown is not None:
+        raise InvalidValueError(f"invalid regular expression: invalid character class range: {unknown}")
+    translated = "".join((_CLASSES if inside else ends).get(part, part) for part, inside in parts)
     options = re.DOTALL if is_whole else re.NOFLAG
     for flag in flags:
         options = options & ~re.IGNORECASE if flag == "c" else options | _FLAGS.get(flag, re.NOFLAG)
