@@ -14,7 +14,7 @@ from rich.table import Table
 
 from bench.environments import FLINK, OWN, Environment, Unavailable
 from bench.measured import Spent, watched
-from bench.nexmark import events, fluent, native_spark, on_closing, on_fluent, on_windowpane
+from bench.nexmark import events, fluent, native_spark, on_closing, on_fluent, on_sink, on_windowpane
 from bench.nexmark.queries import QUERIES
 from bench.systems.task_folder import left_figures
 
@@ -28,6 +28,7 @@ class _System(NamedTuple):
 
 _SYSTEMS = {
     "windowpane": _System(OWN, QUERIES, on_windowpane.kept),
+    "sink": _System(OWN, QUERIES, on_sink.kept),
     "closing": _System(OWN, on_closing.QUERIES, on_windowpane.kept),
     "fluent": _System(OWN, fluent.PROGRAMS, on_fluent.kept),
     "spark": _System(OWN, native_spark.PROGRAMS),
@@ -44,7 +45,7 @@ def nexmark(
     system: Annotated[
         list[str],
         typer.Option(
-            help="Run only these: windowpane (its SQL), closing (with EMIT ON WINDOW CLOSE), fluent, spark, spark_written, flink."
+            help="Run only these: windowpane (SQL), sink (files), closing (on window close), fluent, spark, spark_written, flink."
         ),
     ] = [],  # noqa: B006
     number: Annotated[int, typer.Option("--events", help="How many events.")] = 2_000_000,
@@ -58,8 +59,8 @@ def nexmark(
     """Run the queries, each on each system in a process of its own.
 
     Results of windowpane are compared with DuckDB's answer from all events; a time is shown only where all rows are the
-    same. A system is left out where it has no such query. SQL keeps its results in its store, ``fluent`` and
-    ``spark_written`` keep them as Parquet files; native Spark and Flink throw them away.
+    same. A system is left out where it has no such query. SQL keeps its results in its store, ``sink``,
+    ``fluent`` and ``spark_written`` keep them as Parquet files; native Spark and Flink throw them away.
     """
     systems = system or list(_SYSTEMS)
     table = Table(title=f"Nexmark, {number:,} events in {files} files, disorder {disorder:,}")

@@ -26,22 +26,28 @@ def main() -> None:
     run()
 
 
-def run(*, closes: bool = False) -> None:
-    """Run the query that the command names; where it ``closes``, each window is emitted once, as Flink does."""
+def run(*, closes: bool = False, into_files: bool = False) -> None:
+    """Run the query that the command names.
+
+    Args:
+        closes: whether each window is emitted once, as Flink does.
+        into_files: whether the query is that of a sink of Parquet files, in place of a view in the store.
+    """
     folder, work, name = given()
     spark, query = session(), QUERIES[name]
     if closes:
         folder, query = ended(folder, work, query.reads), replace(query, sql=f"{query.sql} EMIT ON WINDOW CLOSE")
     with Session(spark, str(work / STORE)) as store:
-        create(store, folder, query, maxFilesPerTrigger="1")
+        create(store, folder, query, str(work / "results") if into_files else "", maxFilesPerTrigger="1")
         store.run("FLUSH")
         progress = [each for running in spark.streams.active for each in running.recentProgress]
-        (work / _COLUMNS).write_text(json.dumps(store.columns("found")))
+        if not into_files:
+            (work / _COLUMNS).write_text(json.dumps(store.columns("found")))
     leave_figures(work, batch_s=steady(seconds_of_batches(progress)))
 
 
-def create(store: Session, folder: Path, query: Query, **options: str) -> None:
-    """Create the sources that a query reads, of the files of a folder, and its view, ``found``."""
+def create(store: Session, folder: Path, query: Query, sink: str = "", **options: str) -> None:
+    """Create the sources that a query reads, of the files of a folder, and its view, ``found``, or its ``sink`` of files."""
     for entity in query.reads:
         source = {"connector": "parquet", "path": str(folder / entity), **options}
         store.run(
@@ -49,7 +55,8 @@ def create(store: Session, folder: Path, query: Query, **options: str) -> None:
             f"WATERMARK FOR date_time AS date_time - INTERVAL '{DELAY_SECONDS} seconds') "
             f"WITH ({', '.join(f'{name} = {value!r}' for name, value in source.items())})"
         )
-    store.run(f"CREATE MATERIALIZED VIEW found AS {query.sql}")
+    into = f" WITH (connector = 'parquet', path = {sink!r})" if sink else ""
+    store.run(f"CREATE {'SINK' if sink else 'MATERIALIZED VIEW'} found AS {query.sql}{into}")
 
 
 def results(store: Session) -> pa.Table:

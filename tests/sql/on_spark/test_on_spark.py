@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from windowpane.errors import SqlRunError, StoreVersionError, UnexpectedError, UnsupportedStoreError
@@ -289,6 +290,49 @@ def test_a_sink_brings_changes_to_postgresql(spark, postgres_url: str) -> None:
     store = open_store(postgres_url)
     assert sorted(store.read("SELECT k, total FROM sums")) == [(1, 11), (3, 3)]
     store.close()
+
+
+def test_what_only_a_sink_reads_of_a_source_is_not_stored(spark, tmp_path: Path) -> None:
+    store, queries = (
+        str(tmp_path / "store.duckdb"),
+        {
+            "cheap": "SELECT k, price * 2 AS twice FROM {bids} WHERE price < 5",
+            "minutes": "SELECT window_start, count(*) AS n FROM tumble({bids}, at, INTERVAL '1 minute') GROUP BY window_start "
+            "EMIT ON WINDOW CLOSE",
+            "sums": "SELECT k, sum(price) AS total FROM {bids} GROUP BY k",
+        },
+    )
+    (tmp_path / "in").mkdir()
+
+    def arrive(number: int) -> None:
+        rows = f"range({number} * 100, ({number} + 1) * 100) AS r(i)"
+        values = "SELECT (i % 7)::int AS k, (i % 10)::int AS price, TIMESTAMP '2024-01-01' + i * INTERVAL '3 seconds' AS at"
+        duckdb.execute(f"COPY ({values} FROM {rows}) TO '{tmp_path}/in/{number}.parquet'")
+
+    for number in range(3):
+        arrive(number)
+        with Session(spark, store=store) as session:
+            if number == 0:
+                options = f"connector = 'parquet', path = '{tmp_path / 'in'}'"
+                columns = "k int, price int, at timestamp, WATERMARK FOR at AS at"
+                session.run(f"CREATE SOURCE bids ({columns}) WITH ({options})")
+                for name, query in queries.items():
+                    sink = f"connector = 'parquet', path = '{tmp_path / name}'"
+                    session.run(f"CREATE SINK {name} AS {query.format(bids='bids')} WITH ({sink})")
+            session.run("FLUSH")
+    found, rows = f"'{tmp_path}/{{}}/*.parquet'", f"'{tmp_path}/in/*.parquet'"
+    cheap = duckdb.execute(f"SELECT k, twice, _change_type FROM {found.format('cheap')}").fetchall()
+    assert sorted(cheap) == duckdb.execute(f"SELECT k, price * 2, 'insert' FROM {rows} WHERE price < 5 ORDER BY ALL").fetchall()
+    minutes = duckdb.execute(f"SELECT window_start, n FROM {found.format('minutes')} ORDER BY 1").fetchall()
+    by_minute = f"SELECT date_trunc('minute', b.at) AS minute, count(*) FROM {rows} AS b GROUP BY 1"
+    last = f"SELECT max(b.at) FROM {rows} AS b"
+    assert minutes == duckdb.execute(f"{by_minute} HAVING minute + INTERVAL '1 minute' <= ({last}) ORDER BY 1").fetchall()
+    sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    sums = duckdb.execute(f"SELECT k, sum(total * {sign})::int FROM {found.format('sums')} GROUP BY k ORDER BY k").fetchall()
+    assert sums == duckdb.execute(f"SELECT k, sum(price)::int FROM {rows} GROUP BY k ORDER BY k").fetchall()
+    with duckdb.connect(store, read_only=True) as database:
+        stored = {name: database.execute(f'SELECT count(*) FROM "query of sink {name}"').fetchall()[0][0] for name in queries}
+    assert stored == {"cheap": 0, "minutes": 0, "sums": 7}
 
 
 def test_connectors_are_sources_of_spark(spark, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded.storage import Storage, as_part
 from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.streaming.deltas import Delta, with_words
 from windowpane.windowing.outputs import CHANGE_TYPE, INSERT
 
 _NUMBER = "windowpane_batch"
@@ -32,18 +33,22 @@ class Outbox:
     def clear(self) -> None:
         self._storage.run(f"DELETE FROM {self._table}")
 
-    def put(self, changes: pa.Table, number: int) -> None:
-        names = ", ".join(map(quoted, changes.column_names))
-        rows = self._storage.temporary_from(changes)
-        self._storage.run(f"INSERT INTO {self._table} ({names}, {_NUMBER}) SELECT {names}, {number} FROM {rows}")
+    def put(self, changes: Delta, number: int) -> None:
+        """Let a batch with each row once wait."""
+        if changes.inserts:
+            self._insert(changes.relation, f"'{INSERT}'", number)
+            return
+        with self._storage.reading(with_words(self._storage.arrow(f"SELECT * FROM {changes}"), self.relation.key)) as rows:
+            self._insert(rows, CHANGE_TYPE, number)
 
     def put_all(self, number: int) -> None:
-        """Let all rows that the relation has wait as one batch, without taking them into memory."""
+        """Let all rows that the relation has wait as one batch."""
+        self._insert(self.relation.storage, f"'{INSERT}'", number)
+
+    def _insert(self, rows: str, word: str, number: int) -> None:
         names = ", ".join(quoted(column.name) for column in self.relation.columns)
-        self._storage.run(
-            f"INSERT INTO {self._table} ({names}, {CHANGE_TYPE}, {_NUMBER}) "
-            f"SELECT {names}, '{INSERT}', {number} FROM {self.relation.storage}"
-        )
+        target = f"{self._table} ({names}, {CHANGE_TYPE}, {_NUMBER})"
+        self._storage.run(f"INSERT INTO {target} SELECT {names}, {word}, {number} FROM {rows}")
 
     def numbers(self) -> list[int]:
         return [int(row[0]) for row in self._storage.run(f"SELECT DISTINCT {_NUMBER} FROM {self._table} ORDER BY 1")]

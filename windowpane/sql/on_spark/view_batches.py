@@ -180,4 +180,6 @@ class ViewBatches:
         if rows is None:
             return None
         has_others = self._storage.run(f"SELECT 1 FROM {rows} WHERE {quoted(WEIGHT)} <> 1 LIMIT 1")
-        return self._changes.keep_stored(view, Delta(rows, Rows.ANY if has_others else Rows.INSERTED))
+        delta = Delta(rows, Rows.ANY if has_others else Rows.INSERTED)
+        passes_on = self._streams.only_passes_on(view)
+        return self._changes.noted(view, delta) if passes_on else self._changes.keep_stored(view, delta)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from windowpane.errors import ChangedPlanError, MistakeError
-from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo
+from windowpane.sql.catalog.entries import Catalog, TableInfo, ViewInfo, sink_of_query
 from windowpane.sql.catalog.relations import PlainView
 from windowpane.sql.failures.trying import tried_plan
 from windowpane.sql.nodes import Aggregate, Node, Values, every_node, scanned
@@ -60,6 +60,11 @@ class ViewStreams:
 
     def takes_change_sets(self, name: str) -> bool:
         return self._pending.stream(name).plan.takes_change_sets
+
+    def only_passes_on(self, view: ViewInfo) -> bool:
+        """Whether nobody reads the rows of a view but a sink: it is the query of one over sources, and no row changes later."""
+        name = view.relation.name
+        return sink_of_query(name) is not None and view.relation.append_only and not self.takes_change_sets(name)
 
     def program_of(self, view: ViewInfo) -> StreamedPlan:
         """Return the program of a view that was made as one, with the SQL that runs."""

@@ -16,7 +16,7 @@ from windowpane.sql.embedded.outbox import Outbox, next_batch
 from windowpane.sql.embedded.postgres_views import ViewTables
 from windowpane.sql.embedded.sinks import Delivery
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.streaming.deltas import Delta, with_words
+from windowpane.sql.streaming.deltas import Delta
 
 
 class Deliveries:
@@ -81,8 +81,7 @@ class Deliveries:
         boxes = [box for box in self._outboxes() if box.relation.name in changes]
         number = next_batch(self._storage) if boxes else 0
         for box in boxes:
-            rows = self._storage.arrow(f"SELECT * FROM {changes[box.relation.name]}")
-            box.put(with_words(rows, box.relation.key), number)
+            box.put(changes[box.relation.name], number)
 
     def _outboxes(self) -> list[Outbox]:
         view_tables = [] if self.view_tables is None else self.view_tables.outboxes(self._catalog.views())

@@ -91,12 +91,18 @@ class StoredChanges:
             self.forget(relation.name)
             self._last[relation.name] = None
             return None if self._storage.is_empty(relation.storage) else inserted(relation.storage)
-        named = self.settled(view, delta)
+        named = self.noted(view, delta)
         if named is not None:
             apply_to(self._storage, relation.storage, named, names, relation.key)
-            self.forget(relation.name)
+        return named
+
+    def noted(self, view: ViewInfo, delta: Delta) -> Delta | None:
+        """Note a batch in stored names as the last changes of a view, and return it with each row once; no stored row changes."""
+        named, name = self.settled(view, delta), view.relation.name
+        if named is not None:
+            self.forget(name)
             self._storage.retain(named.relation)
-            self._last[relation.name] = named
+            self._last[name] = named
         return named
 
     def settled(self, view: ViewInfo, delta: Delta) -> Delta | None:
