@@ -14,6 +14,8 @@ import windowpane as wp
 from tests.golden import stores_on_spark
 from tests.golden.checkpoints import INPUT, go_on, read_results, unpack
 from tests.golden.programs import CHANGES, PROGRAMS, SCHEMA
+from tests.spark.helpers import Feed, rows
+from windowpane import TumblingEventTimeWindows
 from windowpane.cli import app
 from windowpane.errors import InvalidSpecError, UncommittedBatchError
 
@@ -83,6 +85,25 @@ def test_a_copy_goes_on_after_the_checkpoint_it_is_of_is_gone(spark: Any, tmp_pa
         wp.checkpoints.copy(str(tmp_path / "elsewhere"), str(tmp_path / "new"), spark=spark)
 
 
+@pytest.mark.slow
+def test_a_bucket_that_has_had_no_rows_is_rescaled_with_the_others(spark: Any, tmp_path: Path) -> None:
+    """One of the two behind ``window_all`` is called for the watermark, and holds the number of buckets alone."""
+    feed, path = Feed(tmp_path / "in"), str(tmp_path / "out")
+
+    def run(checkpoint: str) -> None:
+        tens = wp.stream(feed.stream(spark), "t", watermark=0).key_by("k").window(TumblingEventTimeWindows.of("10 seconds"))
+        thirties = tens.aggregate(n=wp.count()).window_all(TumblingEventTimeWindows.of("30 seconds"))
+        result = thirties.aggregate(n=wp.sum("n"), of=wp.count())
+        result.start(main=path, checkpoint=str(tmp_path / checkpoint), trigger={"availableNow": True}).awaitTermination()
+
+    feed.add([("a", 1, 1), ("b", 4, 2), ("a", 2, 3)], [("a", 12, 4)])
+    run("old")
+    wp.checkpoints.rescale(str(tmp_path / "old"), str(tmp_path / "new"), 3, spark=spark)
+    feed.add([("a", 14, 5), ("c", 29, 6)], [("a", 40, 7)])
+    run("new")
+    assert rows(spark.read.parquet(path).select("window_start", "n", "of")) == [(0, 6, 4)]
+
+
 def test_a_folder_that_sparks_reader_of_state_cannot_find_is_said(spark: Any, tmp_path: Path) -> None:
     unpack("counts", tmp_path / "with space", tmp_path / "in")
     with pytest.raises(InvalidSpecError, match="Spark's reader of state finds no folder whose path a URI escapes"):
@@ -132,6 +153,6 @@ def test_checkpoints_of_views_are_verified_copied_and_rescaled_and_their_views_g
         assert said("verify", checkpoint) == (0, ""), checkpoint
     golden = json.loads(stores_on_spark.RESULTS.read_text())
     first, later = golden["batches"][: stores_on_spark.SPLIT], golden["batches"][stores_on_spark.SPLIT :]
-    for number, rows in enumerate(first):
-        stores_on_spark.add(tmp_path, number, rows)
+    for number, batch in enumerate(first):
+        stores_on_spark.add(tmp_path, number, batch)
     assert stores_on_spark.run(spark, tmp_path, dict(enumerate(later, len(first)))) == golden["after"]

@@ -307,8 +307,9 @@ def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def _table(columns: Sequence[tuple[str, pa.DataType]], rows: Sequence[tuple[Value, ...]]) -> pa.Table:
-    schema = pa.schema(columns)
-    return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)], schema)
+    # A bucket may have no row left: what it knew of its run alone is not moved.
+    values = [pa.array([row[place] for row in rows], kind) for place, (_, kind) in enumerate(columns)]
+    return pa.table(values, pa.schema(columns))
 
 
 def _spread(buckets: int, move: Move) -> Callable[[pa.Table], pa.Table]:
