@@ -91,6 +91,15 @@ def test_a_window_of_what_is_held_is_added(added: RollingCall, engine: Engine) -
         assert run(large, store, watermark, [], engine) == run(large, whole, watermark, [], engine)
 
 
+@ENGINES
+def test_the_first_tick_gives_what_was_added_before_there_was_a_watermark(engine: Engine) -> None:
+    store, grown = MemoryBlobStore(), program_of(HOUR, call("n_10", count(), 10, exact=True))
+    run(program_of(HOUR), store, MIN, [row("a", 3, 1), row("b", 8, 2)], engine)
+    run(grown, store, MIN, [], engine)
+    found = run(grown, store, 4, [], engine)
+    assert {each["k"]: (each["n"], each["n_10"]) for each in found} == {"a": (1, 1), "b": (1, 1)}
+
+
 @pytest.mark.parametrize("added", OTHER.values(), ids=OTHER)
 def test_what_is_not_held_is_refused_with_the_difference(added: RollingCall) -> None:
     store = MemoryBlobStore()
@@ -143,15 +152,16 @@ def test_another_plan_gives_what_it_gives_from_the_start(emit: RollingEmit, seed
     store, whole, now = MemoryBlobStore(), MemoryBlobStore(), 0
     latest: list[dict[str, Any]] = [{}, {}]
     grown, grew_at = False, None
+    silent, changed = random.choice([1, 1, 4]), random.randint(1, 4)  # so many batches have no watermark, are of the other plan
     for number in range(9):
-        watermark = now - 1 if number else MIN
+        watermark = now - 1 if number >= silent else MIN
         rows = [
             row(random.choice("abcdef"), now + random.randint(0, 9), random.choice([None, 1, -4, 70]), random.random() < 0.7)
             for _ in range(random.choice([0, 2, 8]))
         ]
         with given_sizes({PAGE_KEYS: 2, DENSE_KEYS: 4}):
-            grown = number >= 4
-            grew_at = watermark if number == 4 else grew_at
+            grown = number >= changed
+            grew_at = watermark if number == changed else grew_at
             got = run(large if grown else small, store, watermark, rows, engine)
             wanted = run(large, whole, watermark, rows, engine)
         for held, found in zip(latest, (got, wanted), strict=True):

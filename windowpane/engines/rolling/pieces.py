@@ -204,7 +204,7 @@ def set_looks(spec: RollingSpec, keys: Keys, pieces: Pieces, which: Mask, now: i
     if spec.emit is RollingEmit.TICK:
         for moments in _tick_moments(spec, pieces.times):
             sooner(np.where(moments > now, moments, FAR))
-    if spec.emit in (RollingEmit.TICK, RollingEmit.CHANGED) and now > MIN:
+    if spec.emit is RollingEmit.CHANGED or (spec.emit is RollingEmit.TICK and now > MIN):
         is_stale = keys.seen[owners] == MIN
         looks[owners[is_stale]] = np.minimum(looks[owners[is_stale]], spec.tick_from(now + 1))
     if spec.emit is RollingEmit.CHANGED:
