@@ -21,6 +21,8 @@ from windowpane.sql.on_spark.view_batches import ViewBatches
 
 KEYS = "SELECT k, max(v) AS high FROM trades GROUP BY k"
 """The query of a sink that has one of its own."""
+LARGE = "SELECT k, v, at FROM trades WHERE v > 900"
+"""Another one, whose rows go through the store on Spark, as those of closed windows do."""
 
 
 def endanger(seed: int) -> None:
@@ -61,6 +63,8 @@ def main(folder: str, work: str, url: str, engine: str, *seed: str) -> None:
         "changes": f"FROM totals WITH (connector = 'parquet', path = '{work}/totals')",
         "minutes_sink": f"FROM minutes WITH (connector = 'parquet', path = '{work}/minutes')",
         "high": f"AS {KEYS} WITH (connector = 'postgres', url = '{url}', table = 'high_sink')",
+        "large": f"AS {LARGE} WITH (connector = 'parquet', path = '{work}/large')",
+        "closed": f"AS {VIEWS['minutes']} WITH (connector = 'parquet', path = '{work}/closed')",
     }
     files = sorted(Path(folder).iterdir())
     with Session(spark, f"{work}/views.duckdb") as session:

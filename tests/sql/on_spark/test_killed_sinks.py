@@ -72,7 +72,9 @@ def test_sinks_of_killed_sessions_have_each_change_once(tmp_path: Path, postgres
     assert sorted(server.read("SELECT k, n, s, d FROM totals_sink")) == expected["totals"]
     with duckdb.connect() as connection:
         highest = connection.execute(f"SELECT k, max(v) FROM '{tmp_path}/in/*.parquet' GROUP BY k").fetchall()
+        large = connection.execute(f"SELECT k, v, t.at FROM '{tmp_path}/in/*.parquet' AS t WHERE v > 900 ORDER BY ALL").fetchall()
     assert sorted(server.read("SELECT k, high FROM high_sink")) == sorted(highest)
     server.close()
     assert net(tmp_path / "totals") == expected["totals"]
-    assert net(tmp_path / "minutes") == expected["minutes"]
+    assert net(tmp_path / "minutes") == net(tmp_path / "closed") == expected["minutes"]
+    assert sorted(row[:3] for row in net(tmp_path / "large")) == large
