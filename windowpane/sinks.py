@@ -365,15 +365,19 @@ class RedisHashes(Selectable):
         if self.ttl is not None and self._live_milliseconds < 1:
             raise InvalidSpecError(f"ttl={self.ttl!r}: a hash lives for at least a millisecond.")
 
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        """The columns of version and key, by their role."""
+        return {"version of RedisHashes": (self.version,), "key of RedisHashes": self._names}
+
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; its number does not matter."""
-        from windowpane.spark.session.column_names import column_in
+        from windowpane.spark.session.column_names import columns_needed
         from windowpane.spark.stages.project import mapped_in_arrow  # both bring much, and every worker imports this module
         from windowpane.stores.redis import SCHEMA, HashWriter
 
-        key = tuple(column_in(df, name, "key of RedisHashes") for name in self._names)
-        version = column_in(df, self.version, "version of RedisHashes")
-        write = HashWriter(self.url, key, self.prefix, version, self._live_milliseconds)
+        version, *key = columns_needed(df.columns, self.needs, df.sparkSession)
+        write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
         mapped_in_arrow(df, write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
     def for_query(self, read: Callable[[DataFrame], str]) -> RedisHashes:
@@ -453,6 +457,11 @@ class ChangeWriter(Selectable):
             from windowpane.stores import check_address
 
             check_address(self.store)
+
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the key, by their role."""
+        return {"key of ChangeWriter": self.key}
 
     def for_query(self, read: Callable[[DataFrame], str]) -> ChangeWriter:
         """Return the same for the output of one query."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from windowpane.errors.base import WindowpaneError
 
@@ -58,6 +59,21 @@ class MissingCheckpointError(WindowpaneError, page="how-to/monitoring.md"):
             "result.start(..., checkpoint=...) was given; what is in a remote store is said with its scheme, such as s3://."
         )
         self.location = location
+
+
+class NotAFolderError(WindowpaneError, OSError):
+    """A checkpoint, a sink or the state of a session was to be a folder, and there is a file."""
+
+    def __init__(self, role: str, folder: str, file: str) -> None:
+        super().__init__(f"{role} {folder!r} is to be a folder, and {file!r} is a file. Say another path. Nothing was written.")
+        self.folder = folder
+
+    @classmethod
+    def refuse(cls, role: str, folder: Path) -> None:
+        """Refuse a folder of this machine that is a file, or below one."""
+        found = next((path for path in (folder.absolute(), *folder.absolute().parents) if path.exists()), None)
+        if found is not None and found.is_file():
+            raise cls(role, str(folder), str(found))
 
 
 class UnreachableCheckpointError(WindowpaneError):

@@ -204,6 +204,7 @@ _OPERATORS: Mapping[str, Callable[..., Datum]] = {
     "/": _divided,
     "%": _remainder,
     "neg": pc.negate_checked,
+    "real": lambda number: number.cast(pa.float32()),
     "~": pc.invert,
     "&": pc.and_kleene,
     "|": pc.or_kleene,

@@ -6,7 +6,7 @@ after a crash, so a sink must be idempotent by batch id; those here are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -89,6 +89,15 @@ class DeltaTable(Selectable):
 
     path: str  # folder of the table
     options: Mapping[str, str] = field(default_factory=dict)  # of the writer
+
+
+@runtime_checkable
+class KeyedSink(Protocol):
+    """A sink that needs some columns of its rows."""
+
+    @property
+    def needs(self) -> Mapping[str, Sequence[str]]:
+        """These columns, by what they are to it, as an error names that."""
 
 
 class NumberedSink(Protocol):

@@ -393,13 +393,17 @@ class Session(Guided):
     def _deliver(self, statements: Sequence[Statement]) -> None:
         """Deliver the changes of statements; a view that cannot have its first rows is not made, nor are those behind it.
 
+        What fails behind a DROP is of another view or sink, and waits for the next flush, which reports it.
+
         Raises:
             StaleViewError: after a flush, some views could not take its changes.
             UnreadableFileError: after a flush, a file of a source could not be read; all others were.
         """
         try:
             behind = self._runner.deliver()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(statements[0], Drop) and isinstance(error, WindowpaneError):
+                return
             made = [each for each in statements if isinstance(each, CreateView | CreateSink)]
             unfilled = [number for number, each in enumerate(made) if self._runner.is_unfilled(_view_of(each))]
             if unfilled:

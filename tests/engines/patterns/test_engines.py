@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -25,10 +27,10 @@ from windowpane.engines.program import LATE, MAIN
 from windowpane.engines.protocol import Clock, Engine
 from windowpane.errors import InvalidSpecError, MissingEventTimeError, PatternLimitError, SkipTargetError
 from windowpane.kernels.conditions import values
-from windowpane.operators.patterns.values import Path, Values
+from windowpane.operators.patterns.values import Label, Path, Values
 from windowpane.planning.description.programs import of_patterns
 from windowpane.planning.engines import combiner_of_patterns, make_engine, with_engine
-from windowpane.planning.patterns.binding import refuse_no_conditions
+from windowpane.planning.patterns.binding import bound, refuse_no_conditions
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.expressions import Constant, Operation
 from windowpane.windowing.patterns.spec import AfterMatch, Measure, PatternSpec
@@ -357,6 +359,20 @@ def test_numbers_of_several_kinds_meet(left: Any, operator: str, right: Any, exp
     assert (isinstance(left, Decimal) and isinstance(right, int)) or values(
         computed, lambda leaf: pa.nulls(1)
     ).as_py() == expected
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
+def test_numbers_of_32_bits_are_computed_as_by_spark(sign: str) -> None:
+    kinds = pa.schema({"v": pa.float32(), "w": pa.float32()})
+    computed = bound(Operation(sign, (Picked("last", None, "v"), Picked("last", None, "w"))), kinds)
+    one, other = np.float32(3.3), np.float32(0.7)
+    with_32 = {"+": one + other, "-": one - other, "*": one * other}
+    expected = float(with_32[sign]) if sign in with_32 else float(one) / float(other)  # Spark divides doubles
+    path, row = Path({}), {"v": pa.array([one]), "w": pa.array([other])}
+    path.append(Label(0, "a", True))
+    rows = SimpleNamespace(columns={name: column.to_pylist() for name, column in row.items()})
+    assert Values(rows, 0, 1).of(computed, path) == expected
+    assert values(computed, lambda leaf: row[leaf.column])[0].as_py() == expected  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

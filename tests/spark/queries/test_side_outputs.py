@@ -11,8 +11,15 @@ from pyspark.errors import StreamingQueryException
 
 import windowpane as wp
 from tests.spark.helpers import EVENTS, WHY, Feed, plain, rows, run, table
-from windowpane.errors import InvalidSpecError, RunningCheckpointError, UndeclaredSideOutputError
+from windowpane.errors import (
+    InvalidSpecError,
+    NotAFolderError,
+    RunningCheckpointError,
+    UndeclaredSideOutputError,
+    UnknownColumnError,
+)
 from windowpane.planning.sinks import folder_columns
+from windowpane.sinks import ChangeWriter, apply_changes
 
 pytestmark = pytest.mark.spark
 
@@ -160,3 +167,34 @@ def test_start_refuses_static_input_and_what_is_no_sink(spark: Any, tmp_path: Pa
 )
 def test_folders_of_files_hide_no_column(columns: list[str], folders: tuple[str, str]) -> None:
     assert folder_columns(columns) == folders
+
+
+def test_what_every_batch_would_fail_of_is_refused_before_the_first(spark: Any, tmp_path: Path) -> None:
+    keyed = wp.stream(Feed(tmp_path / "in").add(*BATCHES).stream(spark), event_time="t", watermark="0 seconds").key_by("k")
+    result = keyed.window(wp.TumblingEventTimeWindows.of("10 seconds")).aggregate(n=wp.sum("v"))
+    file, checkpoint, store = tmp_path / "file", tmp_path / "checkpoint", str(tmp_path / "out.duckdb")
+    file.write_text("")
+    folder = str(tmp_path / "delta")
+    for sink, role in (
+        (ChangeWriter(store, ("word",), "t"), "key of ChangeWriter"),
+        (ChangeWriter(store, ("k",), "t").select("n", word="k"), "key of ChangeWriter"),
+        (wp.sinks.RedisHashes("redis://localhost", key="k"), "version of RedisHashes: there is no column 'as_of'"),
+        (wp.sinks.RedisHashes("redis://localhost", key="word", version="n"), "key of RedisHashes"),
+        (wp.sinks.kafka("topic", servers="localhost:1", key="word"), "key of sinks.kafka"),
+        (wp.sinks.delta(folder, key="word"), "key of "),
+        (wp.Files(folder).select("word"), "select of a sink"),
+    ):
+        with pytest.raises(UnknownColumnError, match=rf"{role}.*'k', .*'n'|{role}.*'n', 'word'"):
+            result.start(main=sink, checkpoint=str(checkpoint))
+    for below in (file, file / "below"):
+        said = "'.*' is to be a folder, and '.*/file' is a file"
+        for main in (str(below), wp.sinks.DeltaTable(str(below))):
+            with pytest.raises(NotAFolderError, match=f"sink {said}"):
+                result.start(main=main, checkpoint=str(checkpoint))
+        with pytest.raises(NotAFolderError, match=f"checkpoint {said}"):
+            result.start(main=folder, checkpoint=str(below))
+    with pytest.raises(NotAFolderError, match="checkpoint"):
+        apply_changes(Feed(tmp_path / "in").stream(spark), store, "k", table="t", checkpoint=str(file))
+    written = ChangeWriter(store, ("K", "WINDOW_START"), "t")  # as Spark finds names
+    result.start(main=written, checkpoint=str(checkpoint), trigger={"availableNow": True}).awaitTermination()
+    assert not checkpoint.with_name("delta").exists()

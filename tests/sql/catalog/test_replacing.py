@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -328,6 +329,21 @@ def test_a_sink_gets_what_differs(tmp_path: Path) -> None:
         session.run("INSERT INTO t VALUES ('2024-01-01 10:51', 3, 10); FLUSH")
     with duckdb.connect(str(target)) as out:
         assert out.sql("SELECT total FROM b").fetchall() == [(37,)]
+
+
+@pytest.mark.parametrize("made", ["sum(v)", "max(v)", "min(v) + 1"])
+def test_a_sink_follows_from_one_call_of_numeric_to_another(tmp_path: Path, made: str) -> None:
+    target, call = tmp_path / "out.duckdb", "SELECT k, {} AS x FROM n GROUP BY k"
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE n (id int PRIMARY KEY, k int, v numeric)")
+        session.run("INSERT INTO n VALUES (1, 1, 2.5), (2, 1, 3), (3, 2, 4)")
+        session.run(f"CREATE MATERIALIZED VIEW v AS {call.format('sum(v)')}")
+        session.run(f"CREATE SINK o FROM v WITH (connector = 'duckdb', path = '{target}', table = 'o'); FLUSH")
+        session.run(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {call.format(made)}")
+        session.run("INSERT INTO n VALUES (4, 1, 7), (5, 3, 1); FLUSH")
+    expected = {"sum(v)": ["12.5", "4", "1"], "max(v)": ["7", "4", "1"], "min(v) + 1": ["3.5", "5", "2"]}[made]
+    with duckdb.connect(str(target)) as out:
+        assert out.sql("SELECT k, x FROM o ORDER BY k").fetchall() == [(k + 1, Decimal(x)) for k, x in enumerate(expected)]
 
 
 def test_a_view_whose_late_rows_a_sink_has_is_not_replaced() -> None:

@@ -9,7 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowpane.errors import SqlNameError, SqlRunError, SqlSyntaxError, StoreError, UnsupportedSqlError
+from windowpane.errors import (
+    NotAFolderError,
+    SqlNameError,
+    SqlRunError,
+    SqlSyntaxError,
+    StoreError,
+    UnreadableFileError,
+    UnsupportedSqlError,
+)
 from windowpane.sql import Session
 from windowpane.sql.shell.commands import left_of
 from windowpane.stores import open_store
@@ -211,11 +219,13 @@ def test_columns_that_are_not_named_are_those_of_files_of_parquet(tmp_path: Path
         }
         pq.write_table(pa.table(columns), folder / "first.parquet")
         session.run(script)
+        shown = session.query("SHOW CREATE SOURCE s").rows()
         with pytest.raises(SqlNameError, match=r"""whose capitals need quotes: "Item"\."""):
             session.run("CREATE MATERIALIZED VIEW v AS SELECT Item FROM s")
     (folder / "first.parquet").rename(tmp_path / "first.parquet")
     with Session(store) as session:
         assert left_of(session, script).strip(" ;") == ""  # it is there
+        assert session.query("SHOW CREATE SOURCE s").rows() == shown
         session.run("CREATE MATERIALIZED VIEW v AS SELECT at, \"Item\", of->>'x' AS x, price, small FROM s")
         (tmp_path / "first.parquet").rename(folder / "first.parquet")
         session.run("FLUSH")
@@ -231,6 +241,34 @@ def test_columns_that_are_not_named_are_those_of_files_of_parquet(tmp_path: Path
     assert rows == [["1970-01-01 00:00:00+00:00", "a", "1", "1.5", "255"], ["1970-01-01 01:00:00+00:00", "b", None, None, "0"]]
 
 
+def test_decimals_that_numeric_has_no_room_for_are_not_read_as_doubles(tmp_path: Path, session: Session) -> None:
+    path, long = tmp_path / "long.parquet", Decimal("1234567890123456789012345678901234567890.125")
+    listed = pa.array([[long]], pa.list_(pa.decimal256(43, 3)))
+    pq.write_table(pa.table({"k": [1], "Long": pa.array([long], pa.decimal256(43, 3)), "listed": listed}), path)
+    source = f"WITH (connector = 'parquet', path = '{path}')"
+    with pytest.raises(SqlSyntaxError, match=r"'Long' of .*long.parquet' is of type decimal256\(43, 3\)"):
+        session.run(f"CREATE SOURCE s {source}")
+    for number, column in enumerate(('"Long" numeric', "listed numeric[]", '"Long" text', '"Long" double precision')):
+        session.run(f"CREATE TABLE t{number} ({column}) {source}")
+        with pytest.raises(UnreadableFileError, match="and numbers of SQL have 38 digits"):
+            session.run("FLUSH")
+        session.run(f"DROP TABLE t{number}")
+    session.run(f"CREATE TABLE k (k int) {source}; FLUSH")
+    assert session.query("SELECT * FROM k").rows() == [(1,)]
+
+
+def test_a_file_where_a_folder_is_to_be_is_named(tmp_path: Path, session: Session) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    session.run("CREATE TABLE t (k int PRIMARY KEY)")
+    for folder in (file, file / "below"):
+        with pytest.raises(NotAFolderError, match=r"sink 'p': '.*' is to be a folder, and '.*/file' is a file"):
+            session.run(f"CREATE SINK p FROM t WITH (connector = 'parquet', path = '{folder}')")
+        assert session.query("SHOW SINKS").rows() == []
+        with pytest.raises(NotAFolderError, match="the folder of the store"):
+            Session(str(folder / "views.duckdb"))
+
+
 def test_a_sink_follows_its_view(tmp_path: Path, session: Session) -> None:
     path = str(tmp_path / "out.duckdb")
     session.run("CREATE TABLE t (k int, v int); CREATE MATERIALIZED VIEW m AS SELECT k, sum(v) AS s FROM t GROUP BY k")
@@ -239,6 +277,25 @@ def test_a_sink_follows_its_view(tmp_path: Path, session: Session) -> None:
     session.run("INSERT INTO t VALUES (1, 10), (3, 3); FLUSH; DELETE FROM t WHERE k = 2; FLUSH")
     store = open_store(path)
     assert sorted(store.read("SELECT k, s FROM m")) == [(1, 11), (3, 3)]
+    store.close()
+
+
+def test_a_sink_is_dropped_while_another_one_fails(tmp_path: Path, session: Session) -> None:
+    session.run("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    for name in "ab":
+        session.run(f"CREATE SINK {name} FROM t WITH (connector = 'duckdb', path = '{tmp_path / name}', table = 'o')")
+    good = (tmp_path / "b").read_bytes()
+    (tmp_path / "b").write_text("no database" * 1_000)
+    session.run("INSERT INTO t VALUES (2)")
+    with pytest.raises(StoreError):
+        session.run("FLUSH")
+    session.run("DROP SINK a")
+    with pytest.raises(StoreError):
+        session.run("FLUSH")
+    (tmp_path / "b").write_bytes(good)
+    session.run("FLUSH")
+    store = open_store(str(tmp_path / "b"))
+    assert sorted(store.read("SELECT k FROM o")) == [(1,), (2,)]
     store.close()
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -174,6 +175,17 @@ def test_conditions_of_the_match_so_far(session: Session, condition: str) -> Non
         f"PATTERN (a b) DEFINE b AS {condition})"
     )
     assert sorted(found.rows()) == sorted(CONDITIONS[condition])
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
+def test_numbers_of_32_bits_of_several_rows_are_computed_with_32(session: Session, sign: str) -> None:
+    session.run("CREATE TABLE r (at int, v real); INSERT INTO r VALUES (1, 0.7), (2, 3.3)")
+    expected = {"+": "4", "-": "2.6", "*": "2.31", "/": "4.714286"}[sign]  # of PostgreSQL: SELECT 3.3::real / 0.7::real
+    found = session.query(
+        f"SELECT * FROM r MATCH_RECOGNIZE (ORDER BY at MEASURES b.v {sign} a.v AS found PATTERN (a b) "
+        f"DEFINE b AS b.v {sign} a.v = {expected}::real)"
+    )
+    assert found.rows() == [(float(np.float32(expected)),)]
 
 
 def test_any_order_of_bounded_rows(session: Session) -> None:

@@ -66,6 +66,9 @@ def test_a_join_within_a_time_keeps_a_row_until_no_later_one_can_match_it() -> N
         session.run(DECLARED)
         (line,) = state(explained(session, f"CREATE MATERIALIZED VIEW v AS {query}"))
         assert line.count("< its watermark") == 2
+        (join,) = (line for line in explained(session, f"CREATE MATERIALIZED VIEW v AS {query}") if "Join" in line)
+        assert "ts - INTERVAL '3 seconds'" in join  # as it was written
+        assert not re.search('to_microseconds|"', f"{join}{line}")
 
 
 def test_explain_analyze_says_how_much_is_kept_and_what_the_last_batch_cost() -> None:

@@ -14,6 +14,8 @@ from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple, Protocol, cast
 
+import numpy as np
+
 from windowpane.arrays.values import Value
 from windowpane.errors import ConditionError
 from windowpane.windowing.expressions import Constant, Expression, Operation
@@ -196,6 +198,12 @@ def _mean(total: Value, count: int) -> Decimal | None:
         return cast("Decimal | None", _quotient(Decimal(total), count))
 
 
+def _real(number: float) -> float:
+    """Return the nearest number of 32 bits: that of a sum, difference, product or quotient is as if it was computed with 32."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
 _DIGITS = 80
 _PLACES = Decimal(1).scaleb(-28)
 _LOGIC: Mapping[str, Callable[..., Value]] = {
@@ -222,4 +230,5 @@ _OPERATORS: Mapping[str, Callable[..., Value]] = {
     "div": lambda left, right: None if right == 0 else abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1),
     "mean": _mean,
     "neg": operator.neg,
+    "real": _real,
 }

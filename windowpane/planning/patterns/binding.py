@@ -28,7 +28,7 @@ class Unbound(Expression):
 
 
 def bound(expression: Expression, columns: pa.Schema) -> Expression:
-    """Return an expression whose aggregates know the types of their columns.
+    """Return an expression whose aggregates know the types of their columns, and whose numbers are as exact as theirs.
 
     Raises:
         AggregateTypeError: an aggregate has no meaning for them.
@@ -38,8 +38,18 @@ def bound(expression: Expression, columns: pa.Schema) -> Expression:
         types = [columns.field(name).type for name in expression.columns]
         return Aggregated(expression.variable, expression.columns, aggregate.bind(types), aggregate.name, repr(aggregate))
     if isinstance(expression, Operation):
-        return Operation(expression.operator, tuple(bound(part, columns) for part in expression.parts))
+        found = Operation(expression.operator, tuple(bound(part, columns) for part in expression.parts))
+        return Operation("real", (found,)) if found.operator in _ROUNDED and _is_real(found, columns) else found
     return expression
+
+
+_ROUNDED = ("+", "-", "*")
+
+
+def _is_real(expression: Expression, columns: pa.Schema) -> bool:
+    """Whether a number is of 32 bits: where rows are handled one by one, it has 64 until it is rounded."""
+    kind = kind_of(expression, lambda leaf: pa.nulls(1, _type(leaf, columns, pa.timestamp("us"))))
+    return kind is not None and kind == pa.float32()
 
 
 def bound_spec(spec: PatternSpec, columns: pa.Schema) -> PatternSpec:
@@ -84,7 +94,7 @@ def _unlike(condition: Expression, column: Column) -> Iterator[tuple[list[pa.Dat
         yield from _unlike(part, column)
 
 
-_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "div", "mean", "neg"})
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "div", "mean", "neg", "real"})
 _WORDS = {
     **dict.fromkeys(COMPARISONS, "compared"),
     **dict.fromkeys(_ARITHMETIC, "computed with"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from windowpane.planning.sinks import (
     BatchTrigger,
     DeltaTable,
     Files,
+    KeyedSink,
     QuerySink,
     Shaped,
     Sink,
@@ -44,6 +45,7 @@ from windowpane.spark.queries.ending import check_flush, end_stream, refuse_an_e
 from windowpane.spark.queries.failures import ShortFailures
 from windowpane.spark.queries.starting import started, warn_of_leaking_sockets
 from windowpane.spark.session.checkpoints import (
+    check_folder,
     check_reached,
     compare_earlier_outputs,
     has_begun,
@@ -51,7 +53,7 @@ from windowpane.spark.session.checkpoints import (
     refuse_a_second_query,
     set_mark,
 )
-from windowpane.spark.session.column_names import column_in
+from windowpane.spark.session.column_names import column_in, columns_needed
 from windowpane.spark.sinks.paired import DeltaWriter, FilesWriter, FolderWriter, PairedSink, QueryId
 from windowpane.spark.sinks.parts import Parts, PartsWriter
 from windowpane.spark.sinks.remote_files import RemoteFilesWriter
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_OF_SELECT = "select of a sink"
 _HISTORY = "history"  # The mark of a checkpoint that begins with one
 _TRIGGERS = {"processingTime", "availableNow", "once"}  # Of ``DataStreamWriter.trigger``, those that run in batches
 
@@ -208,6 +211,7 @@ def start_writing(
     check_trigger(trigger)
     writer = rows.writeStream.outputMode("append").options(**options).foreachBatch(ShortFailures(write).__call__)
     if checkpoint is not None:
+        check_reached(rows.sparkSession, checkpoint)
         refuse_a_second_query(rows.sparkSession, checkpoint)
         if isinstance(write, BatchWriter | PairedSink):
             write.compare(rows)
@@ -257,7 +261,7 @@ class ShapedOutput:
 
     def of(self, rows: DataFrame, wire: Wire) -> DataFrame:
         found = self.output.of(rows, wire)
-        names = [column_in(found, name, "select of a sink") if made is None else None for name, made in self.columns]
+        names = [column_in(found, name, _OF_SELECT) if made is None else None for name, made in self.columns]
         made = zip(names, self.columns, strict=True)
         return found.select(*(F.expr(str(of[1])).alias(of[0]) if name is None else F.col(quoted(name)) for name, of in made))
 
@@ -268,9 +272,26 @@ Written: TypeAlias = "Output | ShapedOutput | Parts"
 def _written(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Written, SinkFunction]:
     if isinstance(sink, str):
         sink = Files(sink)
+    _check(sink, output.column_names, spark)
     if not isinstance(sink, Shaped):
         return _parts(output, sink, spark, checkpoint) or (output, _function(sink, checkpoint, output.column_names))
     return ShapedOutput(output, sink.columns), _function(sink.sink, checkpoint, [name for name, _ in sink.columns])
+
+
+def _check(sink: Sink, columns: Sequence[str], spark: SparkSession) -> None:
+    """Refuse a sink that a batch would fail of.
+
+    Raises:
+        NotAFolderError: its folder is a file.
+        UnknownColumnError: it needs a column that its rows will not have.
+    """
+    if isinstance(sink, Shaped):
+        columns_needed(columns, {_OF_SELECT: [name for name, made in sink.columns if made is None]}, spark)
+        columns, sink = [name for name, _ in sink.columns], sink.sink
+    if isinstance(sink, KeyedSink):
+        columns_needed(columns, sink.needs, spark)
+    if isinstance(sink, Files | DeltaTable) and "://" not in sink.path:
+        check_folder(spark, sink.path, "sink")
 
 
 def _parts(output: Output, sink: Sink, spark: SparkSession, checkpoint: str) -> tuple[Parts, SinkFunction] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from windowpane.errors import ChangedPlanError, RunningCheckpointError, UnreachableCheckpointError
+from windowpane.errors import ChangedPlanError, NotAFolderError, RunningCheckpointError, UnreachableCheckpointError
 from windowpane.spark.internals.session import is_classic, jvm_of
 from windowpane.spark.session.reasons import SPARK_ERRORS, reason
 from windowpane.state.pairs import NONE
@@ -87,18 +87,31 @@ def files_of(spark: SparkSession, folder: str) -> tuple[JavaObject, JavaObject]:
 
 
 def check_reached(spark: SparkSession, checkpoint: str) -> None:
-    """Refuse a checkpoint on a file system that Spark does not have, or does not reach; of classic sessions.
+    """Refuse a checkpoint that is a file, or on a file system that Spark does not have or reach; of classic sessions.
 
     Raises:
+        NotAFolderError: there is a file.
         UnreachableCheckpointError: saying what Spark needs.
     """
-    if "://" not in checkpoint or not is_classic(spark):
-        return
     try:
-        files, path = files_of(spark, checkpoint)
-        files.exists(path)
+        check_folder(spark, checkpoint, "checkpoint")
     except SPARK_ERRORS as error:
         raise UnreachableCheckpointError(checkpoint, reason(error)) from None
+
+
+def check_folder(spark: SparkSession, folder: str, role: str) -> None:
+    """Refuse a folder that is a file, or below one; of classic sessions.
+
+    Raises:
+        NotAFolderError: with the file.
+    """
+    if not is_classic(spark):
+        return
+    files, path = files_of(spark, folder)
+    while path is not None and not files.exists(path):
+        path = path.getParent()
+    if path is not None and files.getFileStatus(path).isFile():
+        raise NotAFolderError(role, folder, str(path.toUri().getPath()))
 
 
 def holds_batches(spark: SparkSession, path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from windowpane.errors import DuplicateColumnError, UnknownColumnError
@@ -22,10 +22,14 @@ def folding(spark: SparkSession) -> Callable[[str], str]:
 
 def column_named(dataframe: DataFrame, name: str) -> str | None:
     """Return the column that a name means, as the DataFrame spells it; ``None`` if there is none."""
-    alike = [each for each in dataframe.columns if each.lower() == name.lower()]
+    return _named(dataframe.columns, name, dataframe.sparkSession)
+
+
+def _named(columns: Iterable[str], name: str, spark: SparkSession) -> str | None:
+    alike = [each for each in columns if each.lower() == name.lower()]
     if not alike or alike == [name]:
         return name if alike else None
-    fold = folding(dataframe.sparkSession)
+    fold = folding(spark)
     found = [each for each in alike if fold(each) == fold(name)]
     if len(found) > 1:
         raise DuplicateColumnError(found, _WAY_OUT, "the input has")
@@ -38,10 +42,20 @@ def column_in(dataframe: DataFrame, name: str, role: str) -> str:
     Raises:
         UnknownColumnError: there is none.
     """
-    found = column_named(dataframe, name)
+    return column_among(dataframe.columns, name, role, dataframe.sparkSession)
+
+
+def column_among(columns: Sequence[str], name: str, role: str, spark: SparkSession) -> str:
+    """Return the same for columns of a DataFrame that is still to come."""
+    found = _named(columns, name, spark)
     if found is None:
-        raise UnknownColumnError(name, role, dataframe.columns)
+        raise UnknownColumnError(name, role, columns)
     return found
+
+
+def columns_needed(columns: Sequence[str], needs: Mapping[str, Iterable[str]], spark: SparkSession) -> tuple[str, ...]:
+    """Return what ``column_among`` returns for each name that a ``KeyedSink`` needs."""
+    return tuple(column_among(columns, name, role, spark) for role, names in needs.items() for name in names)
 
 
 def refuse_alike(names: Iterable[str], spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from windowpane.connectors.kafka_client import Connection, Topics
 from windowpane.connectors.kafka_writing import WRITTEN, BucketWriter, MessageFormat, keep_batch, last_batch
 from windowpane.errors import InvalidSpecError
 from windowpane.planning.sinks import Selectable
-from windowpane.spark.session.column_names import column_in
+from windowpane.spark.session.column_names import columns_needed
 from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.state.pairs import Pair
 
@@ -28,6 +28,10 @@ class KafkaSink(Selectable):
     topic: str
     format: MessageFormat
 
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        return {"key of sinks.kafka": self.format.key}
+
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch."""
         with self.connection.consumer() as consumer:
@@ -35,7 +39,7 @@ class KafkaSink(Selectable):
         self._write(df, batch_id, None)
 
     def _write(self, df: DataFrame, batch: int, query: str | None) -> None:
-        key = tuple(column_in(df, name, "key of sinks.kafka") for name in self.format.key)
+        key = columns_needed(df.columns, self.needs, df.sparkSession)
         writer = BucketWriter(self.connection, self.topic, replace(self.format, key=key), batch, query, _bucket)
         mapped_in_arrow(df, writer.__call__, WRITTEN).write.format("noop").mode("append").save()
 

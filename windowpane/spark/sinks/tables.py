@@ -12,7 +12,7 @@ from windowpane.connectors import delta, iceberg
 from windowpane.connectors.tables import plain_schema, refuse_nested
 from windowpane.errors import InvalidSpecError, present
 from windowpane.planning.sinks import Selectable
-from windowpane.spark.session.column_names import column_in
+from windowpane.spark.session.column_names import columns_needed
 from windowpane.spark.stages.project import mapped_in_arrow
 from windowpane.spark.stages.types import arrow_schema
 from windowpane.state.pairs import Pair
@@ -36,6 +36,10 @@ class TableSink(Selectable):
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         raise InvalidSpecError(f"{self.table} numbers batches by query, and does not know the query here: give it to start(...).")
 
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        return {f"key of {self.table}": self.key}
+
     def for_query(self, read: Callable[[DataFrame], str]) -> TableSink:
         return replace(self, read_query=read)
 
@@ -56,7 +60,7 @@ class TableSink(Selectable):
         query = self._query(dataframe)
         if pair.has_begun(self.taken(dataframe), settled, number):
             return
-        key = tuple(column_in(dataframe, name, f"key of {self.table}") for name in self.key)
+        key = columns_needed(dataframe.columns, self.needs, dataframe.sparkSession)
         rows = arrow_schema(dataframe.schema, str(self.table))
         if key:
             refuse_nested(str(self.table), rows, key)

@@ -155,7 +155,10 @@ class Definitions:
     def create_table(self, statement: CreateTable, text: Text) -> Result:
         if self._is_free(statement.name, statement.place, guarded=statement.if_not_exists):
             self._add_table(statement, text, is_new=True)
-            self.remember(statement.name, self._lasting_text(statement))
+            lasting = self._lasting_text(statement)
+            self.remember(statement.name, lasting)
+            if not statement.columns:
+                self._define_again(lasting)  # as it is found when the store is opened
         return Result("CREATE_SOURCE" if statement.is_source else "CREATE_TABLE")
 
     def _lasting_text(self, statement: CreateTable) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from windowpane.sql.catalog.entries import ViewInfo
+from windowpane.sql.catalog.relations import held_types
 from windowpane.sql.catalog.views import ViewPlan
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import Expr, quoted
@@ -182,7 +183,7 @@ def _of_rows(old: ViewInfo, was: Parts, now: Parts, new: ViewPlan, renamed: Mapp
     stored, kept = {name: value for name, value in values.items() if value is not None}, [each for each in further if each]
     if len(stored) < len(values) or len(kept) < len(further):
         return None
-    types, others = old.relation.types, new.relation.types
+    types, others = held_types(old.relation), held_types(new.relation)
     is_alike = all(value.column == name or types.get(name) != others[name] for name, value in stored.items())
     return GoingOn(old.relation.storage, stored, tuple(kept), keeps_rows=is_alike and not kept)
 

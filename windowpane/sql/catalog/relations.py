@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from windowpane.sql.expressions.types import SqlType
+from windowpane.sql.expressions.types import SqlType, as_held
 from windowpane.sql.nodes import Watermark
 from windowpane.sql.windows.default_frames import ROWS
 
@@ -53,9 +53,14 @@ class Relation:
         return {column.name: column.type for column in self.columns}
 
 
+def held_types(relation: Relation) -> dict[str, SqlType]:
+    """Return the types of its columns as their values are held, which is how two relations are compared."""
+    return {name: as_held(kind) for name, kind in relation.types.items()}
+
+
 def shape(relation: Relation) -> tuple[object, ...]:
     """Return what those that follow a relation depend on: its columns with their types, and its key."""
-    return relation.types, relation.key
+    return held_types(relation), relation.key
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from windowpane.sql.catalog.entries import (
     sink_of_query,
 )
 from windowpane.sql.catalog.going_on import GoingOn, Parts, is_same
-from windowpane.sql.catalog.relations import PlainView, Relation, shape
+from windowpane.sql.catalog.relations import PlainView, Relation, held_types, shape
 from windowpane.sql.catalog.renaming import drop_stored, move_stored
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.expressions.expr import quoted
@@ -262,7 +262,8 @@ class Replacing:
 
     def _differing(self, old: Relation, rows: str, new: Relation) -> Delta | None:
         """Return what is different in the columns that two views have in common, the first of whose rows are given."""
-        common = {each: kind for each, kind in new.types.items() if old.types.get(each) == kind}
+        types, others = held_types(old), held_types(new)
+        common = {each: kind for each, kind in new.types.items() if types.get(each) == others[each]}
         if old.key != new.key or not common.keys() >= set(new.key):
             return None
         delta = difference(self._storage, rows, new.storage, common)

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
+from pyarrow.parquet import read_schema
 
 from windowpane.connectors.object_stores import Location, is_remote
 from windowpane.errors import (
@@ -37,7 +38,7 @@ from windowpane.sql.catalog.relations import StoredColumn
 from windowpane.sql.embedded.storage import Storage
 from windowpane.sql.embedded.tables import TableWriter
 from windowpane.sql.expressions.expr import quoted
-from windowpane.sql.expressions.types import SqlType, held_as
+from windowpane.sql.expressions.types import DIGITS, SqlType, held_as
 from windowpane.sql.failures.duck_words import in_words
 from windowpane.sql.failures.malformed_rows import MalformedRows, found_in, text_rows
 from windowpane.sql.numerics.conversions import taken
@@ -105,9 +106,11 @@ def columns_of_files(storage: Storage, path: str, place: Place) -> tuple[StoredC
         raise place.error(SqlSyntaxError, message)
     with _on_this_machine(path, first) as local:
         held = storage.run(f"DESCRIBE FROM read_parquet({text_literal(local)})")
-    kinds = {name: held_as(kind) for name, kind, *_ in held}
+        long = _too_long(local)
+    kinds = {name: held_as(kind) for name, kind, *_ in held if name not in long}
     for name, kind, *_ in held:
-        if kinds[name] is None:
+        if kinds.get(name) is None:
+            kind = long.get(name, kind)
             message = f"column {name!r} of {first!r} is of type {kind}. Write the columns behind the source's name, without it."
             raise place.error(SqlSyntaxError, message)
     return tuple(StoredColumn(name, kind) for name, kind in kinds.items() if kind is not None)
@@ -187,6 +190,16 @@ def take_new_files(
         files.add(info.relation.name, path)
 
 
+def _too_long(path: str) -> dict[str, pa.DataType]:
+    """Return the columns of a file of Parquet with more digits than ``numeric`` has: DuckDB reads them as some near double."""
+    return {field.name: field.type for field in read_schema(path) if _digits(field.type) > DIGITS}
+
+
+def _digits(kind: pa.DataType) -> int:
+    inner = max((_digits(kind.field(number).type) for number in range(kind.num_fields)), default=0)
+    return max(inner, kind.precision if pa.types.is_decimal(kind) else 0)
+
+
 def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlType]) -> str | None:
     """Return the query of a file's rows, ``None`` where it is to be read row by row. No type of a value is guessed."""
     if connector == "json":
@@ -199,6 +212,10 @@ def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlT
         source = f"read_csv({text_literal(path)}, delim = {text_literal(delimiter)}, {_AS_TEXT})"
     else:
         source = f"read_parquet({text_literal(path)})"
+        read = {name.lower() for name in types}
+        for name, kind in _too_long(path).items():
+            if name.lower() in read:
+                raise SqlRunError(f"column {name!r} is of type {kind}, and numbers of SQL have {DIGITS} digits")
     held = {row[0].lower(): row[1] for row in storage.run(f"DESCRIBE FROM {source}")}
     items = [f"{taken(quoted(name), held.get(name.lower(), ''), kind)} AS {quoted(name)}" for name, kind in types.items()]
     return f"SELECT {', '.join(items)} FROM {source}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowpane.connectors.object_stores import Location, is_remote, shown
-from windowpane.errors import SqlNameError, SqlTypeError
+from windowpane.errors import NotAFolderError, SqlNameError, SqlTypeError
 from windowpane.sql.catalog.entries import SinkInfo
 from windowpane.sql.catalog.relations import Relation
 from windowpane.sql.embedded import connector_sinks
@@ -129,6 +129,7 @@ class Delivery:
         if options["connector"] == "parquet":
             if is_remote(options["path"]):
                 return int(Location(options["path"]).line(f".{own}.last") or NONE)
+            NotAFolderError.refuse(f"sink {self._sink.name!r}:", Path(options["path"]))
             last = Path(options["path"]) / f".{own}.last"
             return int(last.read_text()) if last.exists() else NONE
         if (target := self._target()) is not None:

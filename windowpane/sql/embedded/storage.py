@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windowpane.errors import SqlRunError, StoreError, StoreVersionError
+from windowpane.errors import NotAFolderError, SqlRunError, StoreError, StoreVersionError
 from windowpane.sql.embedded.answers import parts_of, table_of
 from windowpane.sql.embedded.macros import MACROS, NOW_VARIABLE
 from windowpane.sql.embedded.waiting import Waiting
@@ -86,6 +86,7 @@ class Storage:
         """
         self.path = path
         if path != ":memory:":
+            NotAFolderError.refuse("the folder of the store", Path(path).parent)
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._connection = open_file(path)
         # A connection that is still open when Python ends keeps the functions of numerics alive, which DuckDB complains of.

@@ -154,7 +154,7 @@ class Expr:
         if self.column:
             return names.get(self.column, self.column)
         if self.written or not self.parts:
-            return self.written or self.template
+            return self.written or (f"INTERVAL '{self.value}'" if isinstance(self.value, Interval) else self.template)
         return self.template.format(*(part.shown(names) for part in self.parts))
 
     def __hash__(self) -> int:

@@ -8,7 +8,7 @@ RisingWave's ``numeric`` has at most 28 decimal places.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 NUMERIC_PLACES: Final = 10
@@ -177,6 +177,11 @@ def as_declared(kind: SqlType) -> SqlType:
     if kind.name == "numeric":
         return NUMERIC if kind.scale <= NUMERIC_PLACES else numeric(kind.scale)
     return named(str(kind)) or kind
+
+
+def as_held(kind: SqlType) -> SqlType:
+    """Return a type as its values are held: of a numeric its scale, not how many digits they need or how it was declared."""
+    return replace(kind, whole=DIGITS, open=False, element=None if kind.element is None else as_held(kind.element))
 
 
 def declaration(kind: SqlType) -> str:

@@ -182,7 +182,7 @@ class Join(Binary):
     @property
     def detail(self) -> str:
         keys = ", ".join(f"{one} = {other}" for one, other in self.keys)
-        conditions = " and ".join(filter(None, (keys, self.residual.sql if self.residual is not None else "")))
+        conditions = " and ".join(filter(None, (keys, "" if self.residual is None else self.residual.shown({}))))
         return f"{self.kind}{f' on {conditions}' if conditions else ''}{', by arrival' if self.by_arrival else ''}"
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowpane.errors import MisplacedStateError
+from windowpane.errors import MisplacedStateError, NotAFolderError
 from windowpane.sql.on_spark.batch_writing import LogWriter
 from windowpane.sql.on_spark.change_log import ChangeLog
 from windowpane.sql.on_spark.change_sets import SCHEMA, named_in, received
@@ -62,6 +62,7 @@ class ViewQueries:
         Raises:
             MisplacedStateError: the folder is that of another store, or one of the two was restored from an older copy.
         """
+        NotAFolderError.refuse("the state beside the store", self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         mark = self._folder / _OWNER
         if mark.exists() and mark.read_text() != self._pending.identity:

@@ -21,7 +21,7 @@ from windowpane.sql.expressions.aggregates import AGGREGATES, COUNTS_ROWS, Parts
 from windowpane.sql.expressions.binder import ScalarBinder, name_of
 from windowpane.sql.expressions.expr import Expr, MismatchError, build, convert, if_kept, settled
 from windowpane.sql.expressions.operators import comparables
-from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, SqlType, is_float, is_integer
+from windowpane.sql.expressions.types import BIGINT, BOOLEAN, INTEGER, REAL, VARCHAR, SqlType, is_float, is_integer
 from windowpane.sql.parse.positions import Text, shown
 from windowpane.sql.values.intervals import length
 from windowpane.windowing.aggregates import Aggregate
@@ -401,7 +401,8 @@ class _Condition:
             )
         if sign == "/" and not any(floats):
             sign = "div"
-        return Operation(sign, tuple(self.value(each, kind) for each, kind in zip(parts, kinds, strict=True)))
+        found = Operation(sign, tuple(self.value(each, kind) for each, kind in zip(parts, kinds, strict=True)))
+        return Operation("real", (found,)) if sign == "/" and set(kinds) == {REAL} else found
 
     def _leaf(self, tree: exp.Expr) -> Expression:
         """Return an aggregate over rows of the match so far, or CLASSIFIER."""

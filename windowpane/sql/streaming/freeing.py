@@ -14,10 +14,11 @@ long as one of them is still needed. State is freed after the rows of a batch, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from windowpane.sql.embedded.storage import Storage
-from windowpane.sql.expressions.expr import quoted
+from windowpane.sql.expressions.expr import Expr, quoted
 from windowpane.sql.nodes import Aggregate, Join, Node, Over, SessionWindows, SetOperation, TopN, Watermark
 from windowpane.sql.streaming.clock import Clock
 from windowpane.sql.streaming.deltas import same
@@ -82,7 +83,7 @@ def freed_where(node: Node) -> str:
     clock = _Named()
     found = _passed(node, clock)
     if isinstance(node, Join):
-        found = [passed or _past(node, index, clock) for index, passed in enumerate(found)]
+        found = [passed or _past(node, index, clock, lambda value: value.shown({})) for index, passed in enumerate(found)]
     elif isinstance(node, SessionWindows) and (limit := _session_limit(node, clock)) is not None:
         found.append(_beyond_the_gap(node, limit))
     return ", or ".join(dict.fromkeys(filter(None, found)))
@@ -166,7 +167,7 @@ def _free_unmatched(node: Join, storage: Storage, clock: Clock, tables: Sequence
         storage.run(f"DELETE FROM {tables[index]} AS s USING {found} AS d WHERE {same('s', 'd', node.inputs[index].key)}")
 
 
-def _past(node: Join, index: int, clock: Clock) -> str:
+def _past(node: Join, index: int, clock: Clock, text: Callable[[Expr], str] = attrgetter("sql")) -> str:
     """Return the condition on rows of an input that no later change can match, and that do not change themselves any more."""
     if node.by_arrival:
         return ""
@@ -179,7 +180,8 @@ def _past(node: Join, index: int, clock: Clock) -> str:
     for bound in node.bounds:
         limit = clock.of(bound.watermark) if bound.frees == index and bound.watermark.final else None
         # Where the bound of a row is NULL, the row matches nothing.
-        conditions.append(None if limit is None else f"({bound.value.sql} < {limit} OR {bound.value.sql} IS NULL)")
+        value = text(bound.value)
+        conditions.append(None if limit is None else f"({value} < {limit} OR {value} IS NULL)")
     matched = _any(conditions)
     if not matched or source.append_only:
         return matched

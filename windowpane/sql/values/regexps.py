@@ -68,7 +68,7 @@ def _parts(pattern: str) -> Iterator[tuple[str, bool]]:
         yield part, inside
 
 
-@lru_cache(256)
+@lru_cache(4096)  # as many patterns as a column of them may have
 def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
     is_whole = _OF_LINES.isdisjoint(flags)
     ends = _BOUNDS | ({"$": r"\Z"} if is_whole else {})
