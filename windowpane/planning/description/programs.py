@@ -8,6 +8,7 @@ changes from run to run beyond that (late outputs, the order of a batch's rows) 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -43,7 +44,7 @@ def read_back(description: Description) -> BucketProgram:
     Raises:
         UnreadableDescriptionError: a part of the user's own that is not found by its name.
     """
-    return _READERS[description["kind"]](description)
+    return replace(_READERS[description["kind"]](description), engine=description["engine"], description=description)
 
 
 # Windows.
@@ -141,8 +142,6 @@ def _windows(parts: Description) -> Program:
         arrow=arrow,
         processes_results=more["process"],
         key_delay=parts["watermark of each key"],
-        engine=parts["engine"],
-        description=parts,
     )
 
 
@@ -189,8 +188,6 @@ def _over(parts: Description) -> OverProgram:
         append_only=parts["input"] == "append-only",
         retain=parts["retention"],
         key_delay=parts.get("watermark of each key"),
-        engine=parts["engine"],
-        description=parts,
     )
 
 
@@ -253,8 +250,6 @@ def _join(parts: Description) -> JoinProgram:
         window_bound=read_type(more["bound"]),
         co_group=group,
         updates=parts["emit on"] == "update",
-        engine=parts["engine"],
-        description=parts,
     )
 
 
@@ -320,9 +315,8 @@ def _rolling(parts: Description) -> RollingProgram | PointInTimeProgram:
     emit = RollingEmit(parts["emit"])
     spec = RollingSpec(calls, parts["step"], emit, more["unbounded"], parts["deletes"], parts["corrects"])
     keys, columns = read_columns(more["keys"]), read_columns(parts["columns"])
-    own: dict[str, JsonValue] = {"engine": parts["engine"], "description": parts}
     if parts["kind"] == "rolling":
-        return RollingProgram(spec, keys, tuple(more["key columns"]), columns, read_type(more["instant"]), **own)
+        return RollingProgram(spec, keys, tuple(more["key columns"]), columns, read_type(more["instant"]))
     return PointInTimeProgram(
         spec,
         keys,
@@ -332,7 +326,6 @@ def _rolling(parts: Description) -> RollingProgram | PointInTimeProgram:
         more["inclusive"],
         more["known at"],
         more["streaming"],
-        **own,
     )
 
 
@@ -365,8 +358,6 @@ def _deduplication(parts: Description) -> DeduplicationProgram:
         is_event_time=parts["time"] == "event time",
         allowed_lateness=parts["allowed lateness"],
         order_by=read(parts["resolved"]["order"]),
-        engine=parts["engine"],
-        description=parts,
     )
 
 
@@ -404,8 +395,6 @@ def _filling(parts: Description) -> FillingProgram:
         previous=tuple(more["previous"]),
         constants=tuple((name, read(value)) for name, value in more["constants"]),
         allowed_lateness=parts["allowed lateness"],
-        engine=parts["engine"],
-        description=parts,
     )
 
 
@@ -419,7 +408,7 @@ def of_settling(program: SettlingProgram) -> Description:
 
 def _settling(parts: Description) -> SettlingProgram:
     keys, columns = tuple(parts["keys"]), read_columns(parts["columns"])
-    return SettlingProgram(keys, columns, engine=parts["engine"], description=parts)
+    return SettlingProgram(keys, columns)
 
 
 # Row patterns.
@@ -466,8 +455,6 @@ def _patterns(parts: Description) -> PatternProgram:
         order_by=read(parts["order"]),
         allowed_lateness=parts.get("allowed lateness", 0),
         retain=parts["retain"],
-        engine=parts["engine"],
-        description=parts,
     )
 
 
