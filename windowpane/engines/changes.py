@@ -478,7 +478,7 @@ def _columns_of_side(side: str) -> Rule:
     return rule
 
 
-_within = _always(Verdict.ACCEPT, "keys that were forgotten under the shorter one stay so; from now on the new one counts")
+_within = _always(Verdict.ACCEPT, "keys that were forgotten under the shorter one may stay so; from now on the new one counts")
 _filled = _always(Verdict.ACCEPT, "windows that are filled stay so, keys that were forgotten too; from now on the new one counts")
 _another_pattern = _always(Verdict.ACCEPT, "attempts that wait begin anew, over the rows that are kept; what came out stays")
 
