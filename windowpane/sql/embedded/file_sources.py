@@ -185,7 +185,7 @@ def take_new_files(
             except MalformedRowError as error:
                 error.path = path
                 raise
-            except (SqlRunError, StoreError, duckdb.Error) as error:
+            except (SqlRunError, StoreError, duckdb.Error, pa.ArrowException) as error:
                 raise UnreadableFileError(path, connector, _said(error, local, path)) from error
         files.add(info.relation.name, path)
 
@@ -212,11 +212,11 @@ def _query(storage: Storage, connector: str, path: str, types: Mapping[str, SqlT
         source = f"read_csv({text_literal(path)}, delim = {text_literal(delimiter)}, {_AS_TEXT})"
     else:
         source = f"read_parquet({text_literal(path)})"
-        read = {name.lower() for name in types}
-        for name, kind in _too_long(path).items():
-            if name.lower() in read:
-                raise SqlRunError(f"column {name!r} is of type {kind}, and numbers of SQL have {DIGITS} digits")
     held = {row[0].lower(): row[1] for row in storage.run(f"DESCRIBE FROM {source}")}
+    asked = {name.lower() for name in types}
+    for name, long in _too_long(path).items() if connector == "parquet" else ():
+        if name.lower() in asked:
+            raise SqlRunError(f"column {name!r} is of type {long}, and numbers of SQL have {DIGITS} digits")
     items = [f"{taken(quoted(name), held.get(name.lower(), ''), kind)} AS {quoted(name)}" for name, kind in types.items()]
     return f"SELECT {', '.join(items)} FROM {source}"
 
