@@ -25,13 +25,14 @@ from windowpane.aggregates.sums import (
     RunningDecimalSum,
     RunningFloatSum,
     RunningIntegerSum,
+    columnar_of,
     define_total,
     of_numbers,
 )
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.values import Value
 from windowpane.errors import present
-from windowpane.kernels.aggregates.protocol import ColumnarAggregate, KernelAggregate, Partial
+from windowpane.kernels.aggregates.protocol import KernelAggregate, Partial
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sums import decimal_means, integer_means
 from windowpane.windowing.aggregates.decimals import (
@@ -46,7 +47,7 @@ from windowpane.windowing.aggregates.decimals import (
 )
 from windowpane.windowing.aggregates.decimals import RESULT_TYPE as DURATION
 from windowpane.windowing.aggregates.decimals import mean as decimal_mean
-from windowpane.windowing.aggregates.definition import BoundAggregate, Call, ColumnarCall
+from windowpane.windowing.aggregates.definition import BoundAggregate, Call
 from windowpane.windowing.aggregates.spec import Aggregate
 from windowpane.windowing.expressions import Argument
 
@@ -168,15 +169,6 @@ class ColumnarDecimalMean(_Counted, ColumnarDecimalSum):
         return pa.array([None if mean is None else fitted(mean, self._type, self._label) for mean in means], self._type)
 
 
-def _columnar(call: ColumnarCall) -> ColumnarAggregate:
-    if pa.types.is_floating(call.type):
-        return ColumnarFloatMean(call.prefix, call.slots)
-    if pa.types.is_decimal(call.type):
-        return ColumnarDecimalMean(call.prefix, call.slots, call.type, call.bound.result_type, call.label)
-    of = ColumnarDurationMean if pa.types.is_duration(call.type) else ColumnarIntegerMean
-    return of(call.prefix, call.slots, call.label)
-
-
 # --- frames of sorted rows ---
 
 
@@ -223,7 +215,7 @@ class RunningDecimalMean(RunningDecimalSum):
 define_total(
     "avg",
     _bound,
-    _columnar,
+    columnar_of(ColumnarIntegerMean, ColumnarFloatMean, ColumnarDecimalMean, ColumnarDurationMean),
     of_numbers(FramedIntegerMean, FramedFloatMean, FramedDecimalMean),
     of_numbers(RunningIntegerMean, RunningFloatMean, RunningDecimalMean),
     is_mean=True,

@@ -237,15 +237,6 @@ class ColumnarDecimalSum(KernelAggregate):
             raise
 
 
-def _columnar(call: ColumnarCall) -> ColumnarAggregate:
-    if pa.types.is_floating(call.type):
-        return ColumnarFloatSum(call.prefix, call.slots)
-    if pa.types.is_decimal(call.type):
-        return ColumnarDecimalSum(call.prefix, call.slots, call.type, call.bound.result_type, call.label)
-    of = ColumnarDurationSum if pa.types.is_duration(call.type) else ColumnarIntegerSum
-    return of(call.prefix, call.slots, call.label)
-
-
 # --- frames of sorted rows ---
 
 
@@ -373,6 +364,9 @@ class RunningDecimalSum(RunningIntegerSum):
         return decimal_sums(*self.summed(rows), self.totals(rows) > 0, self.result_type)
 
 
+_Form = Callable[..., ColumnarAggregate]
+
+
 def of_numbers(integers: type[T], floats: type[T], decimals: type[T]) -> Callable[[Call], type[T] | None]:
     """Return what gives one of three forms, by the kind of numbers that a call is of; ``None`` for others."""
 
@@ -384,6 +378,20 @@ def of_numbers(integers: type[T], floats: type[T], decimals: type[T]) -> Callabl
         return decimals if pa.types.is_decimal128(call.type) and has_codes(call.type) else None
 
     return form
+
+
+def columnar_of(integers: _Form, floats: _Form, decimals: _Form, durations: _Form) -> Callable[[ColumnarCall], ColumnarAggregate]:
+    """Return what makes one of four forms over columns, by the kind of what a call is of."""
+
+    def columnar(call: ColumnarCall) -> ColumnarAggregate:
+        if pa.types.is_floating(call.type):
+            return floats(call.prefix, call.slots)
+        if pa.types.is_decimal(call.type):
+            return decimals(call.prefix, call.slots, call.type, call.bound.result_type, call.label)
+        of = durations if pa.types.is_duration(call.type) else integers
+        return of(call.prefix, call.slots, call.label)
+
+    return columnar
 
 
 def is_exact(call: Call) -> bool:
@@ -426,7 +434,7 @@ def define_total(
 define_total(
     "sum",
     _bound,
-    _columnar,
+    columnar_of(ColumnarIntegerSum, ColumnarFloatSum, ColumnarDecimalSum, ColumnarDurationSum),
     of_numbers(FramedIntegerSum, FramedFloatSum, FramedDecimalSum),
     of_numbers(RunningIntegerSum, RunningFloatSum, RunningDecimalSum),
     is_mean=False,
