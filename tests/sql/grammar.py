@@ -344,7 +344,9 @@ class Grammar:
 
     def sideways(self) -> str:
         """Return a LATERAL subquery."""
-        tie = self.rng.choice(["b.g = a.g", "b.g = a.g AND b.w > 2", "b.w = a.v"])
+        tie = self.rng.choice(
+            ["b.g = a.g", "b.g = a.g AND b.w > 2", "b.w = a.v", "b.g = a.g AND b.w <= a.v", "b.w = a.h AND b.id <> a.id"]
+        )
         call = self.rng.choice(["max(w)", "count(*)", "sum(w) + count(w)"])
         first = "SELECT w AS m FROM b WHERE {tie} ORDER BY w DESC NULLS LAST, id ASC NULLS LAST LIMIT {count}"
         return self.rng.choice(
@@ -378,6 +380,8 @@ class Grammar:
                 f"SELECT id FROM a WHERE g {negated}IN (SELECT g FROM b GROUP BY g HAVING count(*) > 1)",
                 "SELECT id FROM a WHERE (g, v) IN (SELECT g, w FROM b WHERE w IS NOT NULL AND g IS NOT NULL)",
                 "SELECT id FROM a WHERE v = ANY (SELECT w FROM b WHERE b.g = a.g)",
+                "SELECT id, (SELECT count(*) FROM b WHERE b.g = a.g AND b.w < a.v) AS n FROM a",
+                "SELECT id, EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w BETWEEN a.v - 1 AND a.v + 1) AS n FROM a",
                 f"SELECT id FROM a WHERE {negated}EXISTS (SELECT 1 FROM b WHERE b.g = a.g AND b.w IN ({nested}))",
                 f"SELECT g, count(*) AS n FROM a WHERE {negated}EXISTS (SELECT 1 FROM b WHERE b.w = a.v) GROUP BY g",
                 "SELECT g, sum(v) AS s FROM a GROUP BY g HAVING sum(v) > (SELECT max(w) FROM b)",

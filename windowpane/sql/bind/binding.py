@@ -28,7 +28,7 @@ class Binding(Protocol):
     window_places: dict[str, exp.Expr]
     arrival_times: set[str]
 
-    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node) -> Inner:
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node, *, by_keys: bool = False) -> Inner:
         """Return a subquery as a plan, and what ties it to the query around it, which has these rows."""
 
     def evaluate(self, tree: exp.Expr, kind: SqlType | None = None) -> Any:

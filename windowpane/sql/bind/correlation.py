@@ -2,7 +2,8 @@
 
 An equality of one side with the other becomes a key of a join; anything else is kept as a condition on joined rows. With the
 keys taken out, the subquery is a plan of its own, computed once for all rows around it, key by key: groups, DISTINCT and LIMIT
-of it are then those of each key.
+of it are then those of each key. Where it has these, it is joined with the distinct values that the query around compares by
+``<`` and the like, and these values are keys, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from windowpane.sql.bind.conditions import key_pair
 from windowpane.sql.bind.scope import Column, Ids, Scope
 from windowpane.sql.expressions.binder import ScalarBinder, name_of, resolved
 from windowpane.sql.expressions.expr import Expr, build
-from windowpane.sql.expressions.operators import logical
+from windowpane.sql.expressions.operators import combined, logical
 from windowpane.sql.expressions.types import BOOLEAN
 from windowpane.sql.nodes import Node
 from windowpane.sql.parse.positions import Text
@@ -72,10 +73,14 @@ class Ties:
     """Collects the ties of one subquery while it is bound."""
 
     def __init__(self, text: Text, around: Scope, rows: Node | None) -> None:
-        """Begin with none; ``rows`` are those of the query around."""
+        """Begin with none; ``rows`` are those of the query around.
+
+        ``equal_to_keys`` are the ids of columns of the subquery that are the same in all rows with the same keys.
+        """
         self._text, self._around, self._rows = text, around, rows
         self.keys: list[tuple[Expr, Expr]] = []
         self.condition: Expr | None = None
+        self.equal_to_keys: set[str] = set()
 
     @property
     def own_columns(self) -> list[str]:
@@ -132,6 +137,48 @@ class Ties:
                 self.condition = bound if self.condition is None else logical("AND", self.condition, bound)
         return rest
 
+    def take_compared(
+        self, conditions: Sequence[exp.Expr], node: Node, scope: Scope, ids: Ids, now: str
+    ) -> tuple[list[exp.Expr], Node]:
+        """Join the rows with the values around that they are compared with; return the other conditions, and the rows.
+
+        Such a comparison does not hold of NULL, and is the same for all values that are equal, so the values can be keys.
+        """
+        binder = ScalarBinder(self._text, _Nested(scope.visible, around=self._around), "the WHERE of a subquery", now)
+        own = {each.column.id for each in scope.visible}
+        rest, met, values = list[exp.Expr](), list[Expr](), list[tuple[Column, Expr]]()
+        for condition in (half for each in conditions for half in _halves(each)):
+            side, value = self._side_around(condition, binder, own)
+            if value is None:
+                rest.append(condition)
+                continue
+            values.append((ids.column("tie", value.type), value))
+            compared = condition.copy()
+            compared.set(side, resolved(values[-1][0]))
+            met.append(binder.boolean(compared))
+        if not met:
+            return rest, node
+        return rest, self._beside_values(node, values, combined("AND", *met), ids)
+
+    def _beside_values(self, node: Node, values: list[tuple[Column, Expr]], condition: Expr, ids: Ids) -> Node:
+        """Join rows with the distinct values of the query around, where their keys are equal and a condition holds."""
+        ours, rows = plan.Computed(ids), present(self._rows, "a subquery that is tied has rows around it")
+        equal = [(ids.column("tie", outer.type), outer) for outer, _ in self.keys]
+        domain = plan.distinct(plan.project(rows, [*equal, *values]), [column.id for column, _ in (*equal, *values)])
+        pairs = [(ours.column(inner).id, column.id) for (_, inner), (column, _) in zip(self.keys, equal, strict=True)]
+        self.equal_to_keys |= {column.id for column, _ in equal}
+        self.keys += [(value, column.expr) for column, value in values]
+        return plan.join(ours.apply(node), domain, "inner", pairs, condition, ids)
+
+    def _side_around(self, tree: exp.Expr, binder: ScalarBinder, own: set[str]) -> tuple[str, Expr | None]:
+        """Return the side of a comparison that is of the query around, if the other one is of columns of the subquery alone."""
+        if isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NEQ) and not tree.find(*_OF_SEVERAL):
+            sides = {place: binder.bind(tree.args[place]) for place in ("this", "expression")}
+            for (place, value), other in zip(sides.items(), reversed(sides.values()), strict=True):
+                if value.columns and value.columns <= self._outer_ids and other.columns and other.columns <= own:
+                    return place, value
+        return "", None
+
     def refuse_elsewhere(self, parts: Sequence[exp.Expr], scope: Scope) -> None:
         """Refuse columns of the query around it outside WHERE."""
         for part in parts:
@@ -139,6 +186,17 @@ class Ties:
             if found is not None:
                 instead = "Its WHERE may compare such a column with one of its own."
                 raise self._text.unsupported(found, f"{found.sql()} of the query around a subquery outside WHERE", instead)
+
+
+_OF_SEVERAL = (exp.Query, exp.Any, exp.All, exp.Tuple)
+
+
+def _halves(tree: exp.Expr) -> list[exp.Expr]:
+    """Return both comparisons of a BETWEEN."""
+    if not isinstance(tree, exp.Between) or tree.args.get("symmetric"):
+        return [tree]
+    low, high = (tree.args[bound].copy() for bound in ("low", "high"))
+    return [exp.GTE(this=tree.this.copy(), expression=low), exp.LTE(this=tree.this.copy(), expression=high)]
 
 
 def _own_columns(tree: exp.Expr) -> list[exp.Column]:

@@ -101,8 +101,11 @@ class QueryBinder:
         self._check_unread(named)
         return bound
 
-    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node) -> Inner:
-        """Return a subquery as a plan, and what ties it to the query around it, which has these rows."""
+    def bind_inner(self, tree: exp.Expr, tables: Tables, around: Scope, rows: Node, *, by_keys: bool = False) -> Inner:
+        """Return a subquery as a plan, and what ties it to the query around it, which has these rows.
+
+        ``by_keys``: what ties it becomes keys, where it can.
+        """
         while isinstance(tree, exp.Subquery) and {part for part, value in tree.args.items() if value} <= {"this", "alias"}:
             tree = tree.this
         if not isinstance(tree, exp.Select):
@@ -110,7 +113,7 @@ class QueryBinder:
             return Inner(bound, is_single=not bound.node.key)
         tables = dict(tables)
         named = self._take_with(tree, tables)
-        inner = SelectPlan(self, tree, tables, around, rows).inner()
+        inner = SelectPlan(self, tree, tables, around, rows, by_keys=by_keys).inner()
         self._check_unread(named)
         return inner
 

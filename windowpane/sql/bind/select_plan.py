@@ -34,10 +34,20 @@ class SelectPlan:
     """One SELECT on its way to a plan: FROM first, then what each clause adds."""
 
     def __init__(
-        self, query: Binding, tree: exp.Select, tables: Tables, around: Scope | None = None, rows: Node | None = None
+        self,
+        query: Binding,
+        tree: exp.Select,
+        tables: Tables,
+        around: Scope | None = None,
+        rows: Node | None = None,
+        *,
+        by_keys: bool = False,
     ) -> None:
-        """Bind FROM; ``around`` are the columns of the query around a subquery, and ``rows`` its rows."""
-        self.query, self.tree, self.tables = query, tree, tables
+        """Bind FROM; ``around`` are the columns of the query around a subquery, and ``rows`` its rows.
+
+        ``by_keys``: what ties the subquery becomes keys, where it can.
+        """
+        self.query, self.tree, self.tables, self._by_keys = query, tree, tables, by_keys
         self.text, self.ids = query.text, query.ids
         self.ties = Ties(self.text, around or Scope(), rows)
         self.node, self.scope = self._from()
@@ -55,8 +65,7 @@ class SelectPlan:
         self.windows.declare(self.tree.args.get("windows") or [])
         where = self.tree.args.get("where")
         if where is not None:
-            conditions = self.ties.take(conjuncts(where.this), self.scope, self.query.now)
-            self._filter(conditions, self._binder("WHERE"))
+            self._filter(self._untied(conjuncts(where.this)), self._binder("WHERE"))
         self._refuse_ties_elsewhere()
         self._take_group_window()
         self._group()
@@ -91,13 +100,27 @@ class SelectPlan:
 
     def inner(self) -> Inner:
         bound = self.bind()
-        determined = {column.id for column in self._tied}
+        determined = {column.id for column in self._tied} | self.ties.equal_to_keys
         limited = isinstance(bound.node, TopN) and bound.node.limit == 1 and not bound.node.with_ties
         limited |= self.tree.args.get("from_") is None and not self.sets
         keys = tuple((outer, column) for (outer, _), column in zip(self.ties.keys, self._tied, strict=True))
         none = isinstance(bound.node, TopN) and (bound.node.limit == 0 or bound.node.offset > 0)
         of_nothing = () if none else self._of_nothing
         return Inner(bound, keys, self.ties.condition, limited or set(bound.node.key) <= determined, of_nothing)
+
+    def _untied(self, conditions: list[exp.Expr]) -> list[exp.Expr]:
+        """Return the conditions that name no columns around.
+
+        Where rows are computed of several, comparisons among the others become keys, too.
+        """
+        tied = [each for each in conditions if self.ties.names_around(each, self.scope) is not None]
+        if tied and (self._by_keys or _folds(self.tree)):
+            equal = [each for each in tied if isinstance(each, exp.EQ)]
+            self.ties.take(equal, self.scope, self.query.now)
+            others = [each for each in tied if each not in equal]
+            rest, self.node = self.ties.take_compared(others, self.node, self.scope, self.ids, self.query.now)
+            conditions = [*(each for each in conditions if each not in tied), *rest]
+        return self.ties.take(conditions, self.scope, self.query.now)
 
     def _tie(self, value: Expr) -> Expr:
         """Return what ties rows, or groups, to the query around a subquery: windows are those of each tie."""
@@ -114,13 +137,15 @@ class SelectPlan:
             raise self.text.unsupported(self.tree, "a function that returns rows in a tied subquery", "Put it into FROM.")
         folds = self.groups is not None or self.tree.args.get("limit") is not None or self.tree.args.get("distinct") is not None
         if folds and self.ties.condition is not None:
-            instead = "Compare columns of both with =."
+            instead = "Compare columns of both with = or <."
             raise self.text.unsupported(
-                self.tree, "an aggregate, DISTINCT or LIMIT in a subquery tied by anything but =", instead
+                self.tree, "an aggregate, DISTINCT or LIMIT in a subquery tied by anything but a comparison", instead
             )
         if self.ties.condition is not None and self.windows.places:
-            raise self.text.unsupported(self.tree, "OVER in a subquery tied by anything but =", "Compare columns of both with =.")
-        if self.groups is None or not self._is_total():
+            raise self.text.unsupported(
+                self.tree, "OVER in a subquery tied by anything but a comparison", "Compare columns of both with = or <."
+            )
+        if self.groups is None or not _is_total(self.tree):
             return
         if self.tree.args.get("having") is None:
             self._of_nothing = tuple(self.groups.of_nothing(settled(value)) for _, value in bound)
@@ -130,11 +155,6 @@ class SelectPlan:
                 "HAVING without GROUP BY in a tied subquery",
                 "With GROUP BY it is, and has no row where nothing matches.",
             )
-
-    def _is_total(self) -> bool:
-        """Whether groups are one group of all rows, which exists without rows, too."""
-        clause = self.tree.args.get("group")
-        return sets_of([] if clause is None else clause.expressions) == [()]
 
     def _from(self) -> tuple[Node, Scope]:
         source = self.tree.args.get("from_")
@@ -192,14 +212,13 @@ class SelectPlan:
         self.tree = window.select(self.tree, dict(zip(("start", "end", "rowtime"), columns, strict=True)), self.text)
 
     def _group(self) -> None:
-        clause, having = self.tree.args.get("group"), self.tree.args.get("having")
-        parts = [*self.tree.expressions, self.tree.args.get("qualify"), self.tree.args.get("order")]
-        if clause is None and having is None and not any(part is not None and has_aggregates(part) for part in parts):
+        clause = self.tree.args.get("group")
+        if not _is_grouped(self.tree):
             return
         items = [] if clause is None else clause.expressions
         if clause is not None and clause.args.get("all") and not items:
             raise self.text.unsupported(clause, "GROUP BY ALL", "List the columns.")
-        has_sets = any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items) and not self._is_total()
+        has_sets = any(isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets) for item in items) and not _is_total(self.tree)
         if has_sets:
             self._tell_apart(sets_of(items))
         inner = self._binder("an aggregate")
@@ -387,3 +406,22 @@ class SelectPlan:
                 self.tree.args["order"], "SELECT DISTINCT orders by its own columns only. Select the column, too."
             )
         return plan.distinct(node, [*(column.id for column in outputs), *tied])
+
+
+def _is_grouped(tree: exp.Select) -> bool:
+    parts = [*tree.expressions, tree.args.get("qualify"), tree.args.get("order")]
+    given = tree.args.get("group") is not None or tree.args.get("having") is not None
+    return given or any(part is not None and has_aggregates(part) for part in parts)
+
+
+def _folds(tree: exp.Select) -> bool:
+    """Whether a row of a SELECT is computed of several rows of FROM."""
+    parts = [*tree.expressions, tree.args.get("qualify")]
+    over = any(part is not None and part.find(exp.Window) for part in parts)
+    return over or _is_grouped(tree) or any(tree.args.get(part) is not None for part in ("limit", "offset", "distinct"))
+
+
+def _is_total(tree: exp.Select) -> bool:
+    """Whether groups are one group of all rows, which exists without rows, too."""
+    clause = tree.args.get("group")
+    return sets_of([] if clause is None else clause.expressions) == [()]

@@ -110,8 +110,8 @@ class Subqueries:
         self._select, self._ids, self._text = select, select.query.ids, select.query.text
         self._above: list[_Beside] = []
 
-    def _inner(self, tree: exp.Expr) -> Inner:
-        return self._select.query.bind_inner(tree, self._select.tables, self._select.scope, self._select.node)
+    def _inner(self, tree: exp.Expr, *, by_keys: bool = False) -> Inner:
+        return self._select.query.bind_inner(tree, self._select.tables, self._select.scope, self._select.node, by_keys=by_keys)
 
     # --- conditions of WHERE ---------------------------------------------------------------------------
 
@@ -232,14 +232,14 @@ class Subqueries:
             return self._membership(tree, binder)
         if is_row_of_subquery(tree):
             return self._compared(tree, binder)
-        inner = self._tied_by_equality(tree, _selecting(tree.this) if isinstance(tree, exp.Exists) else tree.this)
+        inner = self._tied_by_keys(tree, _selecting(tree.this) if isinstance(tree, exp.Exists) else tree.this)
         if isinstance(tree, exp.Exists):
             return self._presence(tree, inner)
         return _Value(self._single(tree, inner, 1)[0], (_Beside(inner.query.node, inner.keys),))
 
     def _compared(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         """Return the comparison of a row with that of a subquery; where it has none, all of its values are NULL."""
-        inner = self._tied_by_equality(tree, tree.expression.this)
+        inner = self._tied_by_keys(tree, tree.expression.this)
         found, comparison = exp.Tuple(), tree.copy()
         for value in self._single(tree, inner, len(row_values(tree.this) or ())):
             found.append("expressions", resolved(value))
@@ -257,11 +257,11 @@ class Subqueries:
             )
         return outputs_of(inner)
 
-    def _tied_by_equality(self, tree: exp.Expr, query: exp.Expr) -> Inner:
-        inner = self._inner(query)
+    def _tied_by_keys(self, tree: exp.Expr, query: exp.Expr) -> Inner:
+        inner = self._inner(query, by_keys=True)
         if inner.condition is not None:
-            instead = "Compare columns of both with =, or write EXISTS among the conditions of WHERE."
-            raise self._text.unsupported(tree, "a subquery tied by anything but equality in an expression", instead)
+            instead = "Compare columns of both with = or <, or write EXISTS among the conditions of WHERE."
+            raise self._text.unsupported(tree, "a subquery tied by anything but a comparison in an expression", instead)
         return inner
 
     def _presence(self, tree: exp.Expr, inner: Inner) -> _Value:
@@ -275,7 +275,7 @@ class Subqueries:
 
     def _membership(self, tree: exp.Expr, binder: ScalarBinder) -> _Value:
         """Return ``x IN (SELECT y ...)``: NULL where x is not among the values, and x or one of them is NULL."""
-        matching, counted = (self._tied_by_equality(tree, tree.args["query"]) for _ in range(2))
+        matching, counted = (self._tied_by_keys(tree, tree.args["query"]) for _ in range(2))
         if matching.keys:
             self._refuse_constant(tree, matching)
         if isinstance(tree.this, exp.Tuple) or len(matching.query.outputs) != 1:

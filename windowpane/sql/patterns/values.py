@@ -236,6 +236,8 @@ class MatchValues:
             name = "count_distinct" if name == "count" else name if name in ("min", "max", "bool_and", "bool_or") else None
         if name is None or parts.only is not None:
             instead = "count, sum, avg, min, max, stddev and variance, bool_and, bool_or, arg_min, arg_max and string_agg are."
+            if call.function == "sum" and not is_distinct:
+                instead = "Cast the argument to double precision."
             raise self.text.unsupported(tree, f"{shown(tree)!r} over the rows of a match", instead)
         columns = tuple(self.computed.column(settled(value)).id for value in call.arguments)
         return Unbound(variable, columns, Aggregate(name, columns, call.parameters))
