@@ -267,3 +267,18 @@ def test_a_flink_trigger_that_takes_its_timer_back_leaves_that_of_another_part_f
     bench.process_element(2, 2, "k")
     bench.set_processing_time(10)
     assert fired(bench) == [([1, 2], 0, "EARLY")]
+
+
+def test_a_timer_of_the_end_that_a_merge_sets_anew_is_no_second_end_of_the_window() -> None:
+    """A late row extends a session whose end is over: the continuous trigger waits for that instant again, and no row is new."""
+    trigger = wp.AfterEach(wp.ContinuousEventTimeTrigger.of(9), wp.AfterWatermark())
+    bench = harness(wp.EventTimeSessionWindows.with_gap(4), trigger, lateness=20)
+    bench.process_element(0, 0, "k")
+    bench.process_watermark(18)
+    assert fired(bench) == [([0], 0, "ON_TIME")]
+    bench.process_element(-3, -3, "k")
+    assert fired(bench) == [([-3], 0, "LATE")]
+    bench.process_watermark(22)
+    assert fired(bench) == []
+    bench.process_watermark(23)
+    assert (bench.state_entries(), bench.event_time_timers) == ([], [])

@@ -195,6 +195,8 @@ def child_path(path: str, number: int) -> str:
 
 
 _TIMERS = "leaf-timers"
+_PAST = "past"
+"""Stands among the paths once the window's end is over."""
 _Written = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 
 
@@ -206,6 +208,18 @@ class LeafTimers:
         self._end = last_instant
         written: _Written | None = self._state.get()
         self._of = {path: (set(events), set(clocks)) for path, events, clocks in written or ()}
+
+    @property
+    def has_passed_end(self) -> bool:
+        """Whether the window's end is over: a trigger may still wait for a timer of that instant."""
+        return _PAST in self._of
+
+    def note_end(self, is_passed: bool) -> None:
+        if not is_passed:
+            self.forget(_PAST)
+        elif not self.has_passed_end:
+            self._of[_PAST] = (set(), set())
+            self._write()
 
     def belongs_to(self, path: str, time: int, event_time: bool) -> bool:
         """Return whether a timer is one of those that the trigger at a path waits for."""
@@ -250,4 +264,4 @@ class LeafTimers:
 
     def _write(self) -> None:
         waiting = sorted((path, tuple(sorted(events)), tuple(sorted(clocks))) for path, (events, clocks) in self._of.items())
-        self._state.update(tuple(each for each in waiting if each[1] or each[2]))
+        self._state.update(tuple(each for each in waiting if each[1] or each[2] or each[0] == _PAST))

@@ -44,6 +44,10 @@ class PaneTrigger(Trigger):
     def reads_elements(self) -> bool:
         return reads_elements(*all_flink_triggers(self.root))
 
+    @property
+    def _has_flink_triggers(self) -> bool:
+        return next(all_flink_triggers(self.root), None) is not None
+
     def is_finished(self, context: TriggerContext) -> bool:
         """Return whether the window of the context takes no more rows."""
         held = self._held(context)
@@ -53,6 +57,8 @@ class PaneTrigger(Trigger):
         held, moment = self._opened(window, context)
         if not moment.end_reached:
             context.register_event_time_timer(window.max_timestamp)
+        if self._has_flink_triggers:
+            moment.leaf_timers.note_end(moment.end_reached)
         tree = self.root.add(held.tree, element, timestamp, "", moment)
         return self._evaluated(_WindowState(False, True, tree), moment, Firing())
 
@@ -61,7 +67,10 @@ class PaneTrigger(Trigger):
         held, moment = self._opened(window, context)
         if held.is_finished:
             return TriggerResult.CONTINUE
-        is_end, is_closing = time == window.max_timestamp, time == self._cleanup_time(window)
+        is_end = time == window.max_timestamp and not moment.leaf_timers.has_passed_end
+        is_closing = time == self._cleanup_time(window)
+        if is_end and self._has_flink_triggers:
+            moment.leaf_timers.note_end(True)
         for path, trigger in self._called(time, held, moment, event_time=True):
             if fires(trigger, trigger.on_event_time(time, window, moment.at(path))):
                 moment.answers.add(path)
@@ -95,6 +104,8 @@ class PaneTrigger(Trigger):
         if held.is_finished:
             return
         moment.leaf_timers.clear()
+        if self._has_flink_triggers:
+            moment.leaf_timers.note_end(moment.end_reached)
         for path, trigger in self.root.flink_triggers(held.tree, ""):
             trigger.on_merge(window, LeafMergeContext(context.prefixed(path), moment, path))
         context.value_state(_STATE).update(held._replace(tree=self.root.settled(held.tree, "", moment)))
