@@ -17,7 +17,7 @@ from tests.golden.programs import CHANGES, PROGRAMS, SCHEMA
 from tests.spark.helpers import Feed, rows
 from windowpane import TumblingEventTimeWindows
 from windowpane.cli import app
-from windowpane.errors import InvalidSpecError, UncommittedBatchError
+from windowpane.errors import InvalidSpecError, UncommittedBatchError, UnmovableStateError
 
 pytestmark = pytest.mark.spark
 
@@ -83,6 +83,20 @@ def test_a_copy_goes_on_after_the_checkpoint_it_is_of_is_gone(spark: Any, tmp_pa
     assert {output: sorted(rows) for output, rows in after.items()} == read_results("counts")
     with pytest.raises(InvalidSpecError, match="is there already"):
         wp.checkpoints.copy(str(tmp_path / "elsewhere"), str(tmp_path / "new"), spark=spark)
+
+
+@pytest.mark.slow
+def test_a_program_with_a_function_that_has_no_name_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+    feed, old, new = Feed(tmp_path / "in").add([("a", 1, 5), ("b", 2, 9)]), str(tmp_path / "old"), tmp_path / "new"
+    sessions = wp.EventTimeSessionWindows.with_dynamic_gap(lambda row: row["v"] * 1_000_000)
+    windowed = wp.stream(feed.stream(spark), "t", watermark=0).key_by("k").window(sessions)
+    result = windowed.aggregate(n=wp.count())
+    result.start(main=str(tmp_path / "out"), checkpoint=old, trigger={"availableNow": True}).awaitTermination()
+    with pytest.raises(UnmovableStateError, match="it is not there under this name"):
+        wp.checkpoints.rescale(old, str(new), 3, spark=spark)
+    with pytest.raises(UnmovableStateError, match="it is not there under this name"):
+        wp.checkpoints.forget(old, str(new), "a", spark=spark)
+    assert not new.exists()
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from windowpane.errors import (
     UncommittedBatchError,
     UnknownKeyError,
     UnmovableStateError,
+    UnreadableDescriptionError,
 )
 from windowpane.planning.rescaling.buckets import holds, problems, rescaled
 from windowpane.planning.rescaling.keys import Key
@@ -347,6 +348,8 @@ def _refused(buckets: int, move: Move) -> Callable[[pa.Table], pa.Table]:
             move([store_of(blobs)], buckets)
         except UnmovableStateError as error:
             return pa.table({"reason": [error.reason]})
+        except UnreadableDescriptionError as error:
+            return pa.table({"reason": [str(error).removesuffix(".")]})
         return pa.table({"reason": pa.array([], pa.string())})
 
     return refused
@@ -356,7 +359,7 @@ def _holds(key: Key) -> Callable[[pa.Table], pa.Table]:
     def look(blobs: pa.Table) -> pa.Table:
         try:
             return pa.table({"is_held": [holds(store_of(blobs), key)]})
-        except UnmovableStateError:  # ``check_state`` says why
+        except (UnmovableStateError, UnreadableDescriptionError):  # ``check_state`` says why
             return pa.table({"is_held": [True]})
 
     return look
