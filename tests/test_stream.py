@@ -102,6 +102,7 @@ class Rows:
 
     columns = ("k", "t", "price")
     isStreaming = False  # noqa: N815 (Spark's name)
+    sparkSession = None  # noqa: N815 (it is asked only about names that differ by case)
 
 
 ROWS: Any = Rows()

@@ -367,8 +367,8 @@ class RedisHashes(Selectable):
 
     @property
     def needs(self) -> dict[str, tuple[str, ...]]:
-        """The columns of version and key, by their role."""
-        return {"version of RedisHashes": (self.version,), "key of RedisHashes": self._names}
+        """The columns of key and version, by their role."""
+        return {"key of RedisHashes": self._names, "version of RedisHashes": (self.version,)}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one batch; its number does not matter."""
@@ -376,7 +376,7 @@ class RedisHashes(Selectable):
         from windowpane.spark.stages.project import mapped_in_arrow  # both bring much, and every worker imports this module
         from windowpane.stores.redis import SCHEMA, HashWriter
 
-        version, *key = columns_needed(df.columns, self.needs, df.sparkSession)
+        *key, version = columns_needed(df.columns, self.needs, df.sparkSession)
         write = HashWriter(self.url, tuple(key), self.prefix, version, self._live_milliseconds)
         mapped_in_arrow(df, write.__call__, SCHEMA).write.format("noop").mode("append").save()
 
