@@ -106,9 +106,10 @@ fuzz: setup  ## Run random programs on the reference and on the engine the plann
 	@$(PY) -m verify.fuzz faults --programs $(PROGRAMS)
 
 SHARE ?= 1
+JOBS ?= 1
 
 campaign: setup  ## Look for faults for hours and write docs/reliability.md: random programs, vectors, kills; SHARE=0.01 is short
-	@$(WITH_JAVA) $(PY) -m verify.campaign --write --share $(SHARE)
+	@$(WITH_JAVA) $(PY) -m verify.campaign --write --share $(SHARE) --jobs $(JOBS)
 
 conformance: setup  ## Replay the conformance vectors, then again with a restart at every step
 	@$(PY) -m verify.conformance $(CONFORMANCE)/flink $(CONFORMANCE)/oracle

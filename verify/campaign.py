@@ -1,4 +1,4 @@
-"""``python -m verify.campaign``: everything that looks for faults, one part after the other, and a table of what came of it.
+"""``python -m verify.campaign``: everything that looks for faults, part by part, and a table of what came of it.
 
 A part is a command whose last line counts what passed and what failed. With ``--write`` the table goes into docs/reliability.md,
 with the day, the machine and the commit. Every failure prints the seed or the test that makes it again.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,6 +119,7 @@ _COUNTED = re.compile(r"(\d[\d,]*) (passed|failed)")
 
 def tried(part: Part, say: Console) -> Found:
     """Run a part; one that ends without a count, or with an error that it did not count, has failed once."""
+    say.print(f"{part.title} ...")
     begun = time.monotonic()
     ran = subprocess.run([sys.executable, *part.command], capture_output=True, text=True, cwd=ROOT, check=False)
     lines = ran.stdout.splitlines()
@@ -148,14 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m verify.campaign", description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the numbers of a whole campaign, which takes many hours")
     parser.add_argument("--only", default="", help="run the parts whose title has this text")
+    parser.add_argument("--jobs", type=int, default=1, help="how many parts run at a time")
     parser.add_argument("--write", action="store_true", help="write the table into docs/reliability.md")
     given = parser.parse_args(arguments)
     vectors = Path(os.environ.get("WINDOWPANE_CONFORMANCE", ROOT.parent / "shared" / "conformance"))
-    console, found = Console(), list[Found]()
-    for part in parts(given.share, vectors):
-        if given.only in part.title:
-            console.print(f"{part.title} ...")
-            found.append(tried(part, console))
+    console = Console()
+    chosen = [part for part in parts(given.share, vectors) if given.only in part.title]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        found = list(pool.map(lambda part: tried(part, console), chosen))
     table = Table("what", "passed", "failed", "minutes")
     for each in found:
         table.add_row(each.part.title, f"{each.passed:,}", f"{each.failed:,}", f"{each.seconds / 60:.1f}")
