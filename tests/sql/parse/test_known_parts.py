@@ -79,8 +79,9 @@ OURS: dict[type[exp.Expr], str] = {exp.MatchRecognize: "subset target within", e
 
 def test_every_part_of_sqlglot_is_read_without_meaning_or_refused() -> None:
     for kind, read in READ.items():
-        known = read | set(WRITTEN_BY_THE_PARSER.get(kind, {})) | set(REFUSED.get(kind, "").split())
-        assert known == set(kind.arg_types) | set(OURS.get(kind, "").split()), kind
+        there = set(kind.arg_types) | set(OURS.get(kind, "").split())
+        written = set(WRITTEN_BY_THE_PARSER.get(kind, {})) & there  # an earlier sqlglot does not write all of them
+        assert read | written | set(REFUSED.get(kind, "").split()) == there, kind
 
 
 def test_parts_without_meaning_are_of_kinds_that_are_read() -> None:

@@ -102,6 +102,7 @@ WRITTEN_BY_THE_PARSER: dict[type[exp.Expr], dict[str, tuple[Any, ...]]] = {
     exp.JSONExtractScalar: {"only_json_types": (True,)},
     exp.Lateral: {"view": (False,), "outer": (False,)},
     exp.LimitOptions: {"percent": (False,)},
+    exp.Mod: {"safe": (False,)},
     exp.Version: {"this": ("TIMESTAMP",)},
     exp.Window: {"over": ("OVER",)},
 }
