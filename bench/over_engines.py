@@ -18,7 +18,7 @@ from windowpane.engines.protocol import Clock
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.over.sorting import key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
+from windowpane.kernels.packed_order import lexical_order, stable_order
 from windowpane.planning.engines import make_engine, with_engine
 from windowpane.state.memory import MemoryBlobStore
 from windowpane.windowing.frames import Frame, preceding

@@ -1,5 +1,6 @@
 """Sessions whose gap depends on the row: gold customers may pause for half an hour, others for five minutes."""
 
+from pyspark.sql import functions as F
 from replay import session
 
 import windowpane as wp
@@ -13,11 +14,6 @@ CLICKS = [
 ]
 
 
-def gap(row):
-    """Return how long the visitor may pause after this click."""
-    return "30 minutes" if row["tier"] == "gold" else "5 minutes"
-
-
 def main(spark):
     """Print the sessions of a static DataFrame: bounded input, so every session ends."""
     clicks = spark.createDataFrame(CLICKS, "who string, tier string, at string, page string").selectExpr(
@@ -26,7 +22,7 @@ def main(spark):
     sessions = (
         wp.stream(clicks, event_time="at")
         .key_by("who")
-        .window(wp.EventTimeSessionWindows.with_dynamic_gap(gap))
+        .window(wp.EventTimeSessionWindows.with_dynamic_gap(F.when(F.col("tier") == "gold", "30 minutes").otherwise("5 minutes")))
         .aggregate(clicks=wp.count(), pages=wp.collect_set("page"))
     )
     sessions.df.orderBy("who", "window_start").show(truncate=False)

@@ -10,6 +10,7 @@ import pytest
 import windowpane as wp
 from windowpane.engines.changes import Verdict, Way, changes
 from windowpane.errors import InvalidSpecError, NonMergingTriggerError
+from windowpane.planning.description.values import read
 from windowpane.planning.settings import Settings
 from windowpane.planning.window_programs import InputTypes, compile_program, explain
 from windowpane.planning.windows import FunctionPlan, WindowPlan, describe, unfired_text, warn_of_unfired_rows
@@ -64,6 +65,20 @@ def test_a_program_has_the_types_of_its_input_and_a_row_only_what_the_function_n
 )
 def test_a_part_that_reads_rows_sees_them_whole_beside_built_in_aggregates(part):
     assert compile_program(plan(**part), TYPES, ("k", "v", "t")).values == ("k", "v", "t")
+
+
+def test_a_gap_is_one_column_of_rows_beside_arguments_and_state_of_elements_keeps_its_columns():
+    by_column = plan(assigner=wp.EventTimeSessionWindows.with_dynamic_gap("k"))
+    fixed = plan(assigner=wp.EventTimeSessionWindows.with_gap(7))
+    programs = [compile_program(each, TYPES, ("k", "v", "t")) for each in (fixed, by_column)]
+    assert programs[1].values == ("v", "k")
+    (change,) = changes(programs[0].description, programs[1].description)
+    assert (change.part, change.outcome.verdict) == ("assigner", Verdict.SAFE)
+    evicting = [dataclasses.replace(each, evictor=wp.CountEvictor.of(2)) for each in (fixed, by_column)]
+    was, now = (compile_program(each, TYPES, ("k", "v", "t")).description for each in evicting)
+    (change,) = changes(was, now)
+    assert (change.part, change.outcome.verdict) == ("assigner", Verdict.REFUSED)
+    assert read(now["assigner"]) == by_column.assigner
 
 
 def test_the_code_of_functions_may_change_under_a_checkpoint():

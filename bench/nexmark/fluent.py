@@ -5,7 +5,6 @@ The others are Spark's own (q0, q1, q2, q22), or join tables that grow for ever 
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,9 +62,7 @@ def _bids_of_auctions(entities: Mapping[str, Any]) -> wp.WindowedStream:
     near = wp.join(auctions, bids).on(("id", "auction")).within("0 seconds", wp.left("expires"))
     columns = ("id", "item_name", "seller", "category", "expires", "bidder", "price")
     pairs = near.select(*columns, bid_time=wp.right("date_time"))
-    left = wp.EventTimeSessionWindows.with_dynamic_gap(
-        lambda row: row["expires"] - row["bid_time"] + dt.timedelta(milliseconds=1)
-    )
+    left = wp.EventTimeSessionWindows.with_dynamic_gap(F.expr("expires - bid_time + INTERVAL '0.001' SECOND"))
     return wp.stream(pairs.df, event_time="bid_time", name="auctions").key_by("id").window(left)
 
 

@@ -111,10 +111,17 @@ _FURTHER: dict[str, tuple[pa.DataType, Draw]] = {
     ),
 }
 
+_GAPS: dict[str, tuple[pa.DataType, Draw]] = {
+    "wait": (pa.duration("us"), lambda draw: dt.timedelta(microseconds=draw.choice([1, draw.randint(1, 15)]))),
+    "pause": (pa.string(), lambda draw: f"{draw.choice([1, draw.randint(1, 15)])} microseconds"),
+}
 _ALL = _PLAIN | _FURTHER
 
 COLUMNS = pa.schema([(name, kind) for name, (kind, _) in _ALL.items()])
 """Every column."""
+
+GAPS = pa.schema([(name, kind) for name, (kind, _) in _GAPS.items()])
+"""Those that say the gaps of sessions."""
 
 PLAIN = pa.schema([(name, kind) for name, (kind, _) in _PLAIN.items()])
 """Those with few values, most of them ordinary ones."""
@@ -122,5 +129,5 @@ PLAIN = pa.schema([(name, kind) for name, (kind, _) in _PLAIN.items()])
 
 def values(draw: Random, name: str, count: int) -> list[Any]:
     """Return so many random values of a column."""
-    _, value = _ALL[name]
+    _, value = (_ALL | _GAPS)[name]
     return [value(draw) for _ in range(count)]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from verify.fuzz.aggregates import every_aggregate
-from verify.fuzz.columns import COLUMNS, PLAIN
+from verify.fuzz.columns import COLUMNS, GAPS, PLAIN
 from windowpane import aggregates as agg
 from windowpane.engines.program import Program, Upstream
 from windowpane.planning.settings import Settings
@@ -345,6 +345,11 @@ def random_program(draw: Random) -> tuple[Program, pa.Schema]:
     read = {*keys, *(name for each in aggregates.values() for name in each.arguments), *(column.name for column in order_by), "n"}
     read |= set(draw.sample(COLUMNS.names, 2))
     columns = pa.schema([field for field in COLUMNS if field.name in read])
+    sessions = assigners.EventTimeSessionWindows | assigners.ProcessingTimeSessionWindows
+    if isinstance(assigner, sessions) and callable(assigner.gap):
+        gaps = Random(f"gap {assigner} {keys}").choice([None, *GAPS])
+        if gaps is not None:
+            assigner, columns = type(assigner).with_dynamic_gap(gaps.name), columns.append(gaps)
     upstream = draw.choice([Upstream.SOURCE] * 4 + [Upstream.WINDOW_WITH_WATERMARKS, Upstream.WINDOW])
     flink, evictor = random_trigger(draw, assigner), random_evictor(draw)
     trigger: triggers.Trigger | composable.ComposableTrigger | None = flink

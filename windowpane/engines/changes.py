@@ -409,10 +409,17 @@ _SESSIONS = frozenset({"EventTimeSessionWindows", "ProcessingTimeSessionWindows"
 
 def _assigner(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:
     if before["is"] == after["is"] and after["is"] in _SESSIONS:
+        if _gap_column(before) != _gap_column(after) and not (_holds_partials(was) and _holds_partials(now)):
+            return Outcome(Verdict.REFUSED, "rows in state have the column of the gap, or lack it")
         return Outcome(Verdict.SAFE, "open sessions keep their end; rows from now on have the new gap")
     if before["is"] == after["is"] == "ClosedSessionWindows":
         return Outcome(Verdict.ACCEPT, "open sessions go on by the new rule; what rows that wait were asked stays as it was")
     return _by_cut(was, now, before, after)
+
+
+def _gap_column(assigner: JsonValue) -> JsonValue:
+    gap = assigner["gap"]
+    return gap["column"] if isinstance(gap, dict) and gap.get("is") == "GapColumn" else None
 
 
 def _lateness(was: Description, now: Description, before: JsonValue, after: JsonValue) -> Outcome:

@@ -184,7 +184,7 @@ class InvalidSessionGapError(WindowpaneError, ValueError):
     def __init__(self, gap: object, value: object) -> None:
         super().__init__(
             f"the session gap of element {value!r} is {gap!r}, but a gap must be an integer of microseconds greater than zero. "
-            "Mend the function given to with_dynamic_gap, or filter out the rows it has no gap for."
+            "Mend what with_dynamic_gap was given, or filter out the rows it has no gap for."
         )
 
 

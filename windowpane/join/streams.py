@@ -13,6 +13,7 @@ from windowpane.join.results import AsOfJoin, IntervalJoin, WindowJoin
 from windowpane.planning.joins import JoinRequest
 from windowpane.stream import Stream
 from windowpane.windowing.assigners import ClosedSessionWindows, WindowAssigner
+from windowpane.windowing.assigners.session import GapColumn
 from windowpane.windowing.expressions import SideName
 from windowpane.windowing.joins import ArrivalMatch, AsOfMatch, Direction, How, IntervalMatch, Match, WindowMatch
 from windowpane.windowing.times import Duration, to_micros
@@ -156,6 +157,11 @@ class KeyedStreams(Guided):
         if not isinstance(assigner, WindowAssigner):
             raise InvalidSpecError(
                 f"window takes a window assigner, such as wp.TumblingEventTimeWindows.of('1 hour'), got {assigner!r}."
+            )
+        if isinstance(getattr(assigner, "gap", None), GapColumn):
+            raise InvalidSpecError(
+                "the gap of a session of both sides is a function: with_dynamic_gap(lambda row: ...), which sees the columns of "
+                "the row's own side."
             )
         if isinstance(assigner, ClosedSessionWindows):
             raise InvalidSpecError("a window join has one session of both sides, which closed_by cannot cut: leave it out.")

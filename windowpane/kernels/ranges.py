@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from windowpane.arrays import Integers
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.segments import concatenated
-from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.times import MAX, MIN
 

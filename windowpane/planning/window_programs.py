@@ -104,7 +104,7 @@ def _function(
         combined = CombinedAggregate.of(dict(function.aggregates), types.argument_columns, by_name)
         spec = WindowFunctionSpec.aggregate(combined, function.process)
         arguments = [name for slots in types.argument_columns.values() for name in slots]
-        seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments])
+        seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments, *plan.assigner.columns])
         return spec, tuple(seen), types.declared if function.process and types.declared else combined.result_schema
     if types.declared is None and function.kind != "reduce":
         raise InvalidSpecError(f"{function.kind} needs schema=, a DDL string or StructType of the columns it returns.")

@@ -17,6 +17,7 @@ from windowpane.kernels.keys.key_codes import GAMMA, mixed, stepped
 from windowpane.kernels.keys.murmur import texts_by_length
 from windowpane.kernels.keys.ordered_codes import decoded, has_codes, ordered_codes, plain_bits, ranked_codes, validity
 from windowpane.kernels.sorting.sort_keys import SortKeys
+from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.over.spec import OrderColumn, OverCall, OverSpec
 
 NAN, INFINITE = math.nan, math.inf
@@ -65,8 +66,13 @@ def test_texts_have_ranks() -> None:
         (pa.array([2.5, NAN, 0.0, -0.0, None]), [0, 1, 2, 2, NULL_CODE], [2, 3, 1, 1, NULL_CODE]),
         (pa.array(["b", "a", None, "b"]), [0, 1, NULL_CODE, 0], [2, 1, NULL_CODE, 2]),
         (pa.array([[0.0], [-0.0], [], None]), [0, 0, 1, NULL_CODE], [1, 1, 0, NULL_CODE]),
+        (
+            pa.array([{"a": 1, "b": "y"}, None, {"a": None, "b": "z"}, {"a": 1, "b": "x"}, {"a": 1, "b": "y"}]),
+            [0, NULL_CODE, 2, 3, 0],
+            [3, NULL_CODE, 1, 2, 3],
+        ),
     ],
-    ids=["doubles", "texts", "arrays"],
+    ids=["doubles", "texts", "arrays", "structs"],
 )
 def test_codes_within_a_column(column: pa.Array, equal: list[int], order: list[int]) -> None:
     assert equality_codes(column).tolist() == equal
@@ -192,8 +198,12 @@ def test_structs_have_one_code_where_all_their_fields_are_equal(kind):
         *(({"x": x, "y": y, "l": []}, (same, str(y))) for x, same in spellings for y in inner),
         (None, None),
     ]
-    codes = equality_codes(pa.array([row and {name: row[name] for name in kind.names} for row, _ in rows], kind)).tolist()
+    column = pa.array([row and {name: row[name] for name in kind.names} for row, _ in rows], kind)
+    codes, ranks = equality_codes(column).tolist(), order_codes(column).tolist()
     assert codes[0] == codes[-1] == NULL_CODE
     known = [known for _, known in rows]
     assert len(set(codes)) == len(set(known)) == 1 + 3 * 3
     assert len(set(zip(codes, known, strict=True))) == len(set(known))
+    frozen = [form_of(kind).freeze(value) for value in column.to_pylist()[1:-1]]
+    assert ranks[0] == ranks[-1] == NULL_CODE
+    assert [one < other for one in ranks[1:-1] for other in ranks[1:-1]] == [one < other for one in frozen for other in frozen]

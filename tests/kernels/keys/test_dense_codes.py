@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from windowpane.kernels.grouping.running_positions import grouped, run_starts
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_of_pairs, struct_leaves
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.sizes import replacing_sizes
 
 COLUMNS = [

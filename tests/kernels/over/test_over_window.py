@@ -11,7 +11,7 @@ import pytest
 
 from windowpane.kernels.over.sorting import key_sorting_codes, partition_numbers, sorting_codes
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
+from windowpane.kernels.packed_order import lexical_order, stable_order
 from windowpane.windowing.frames import (
     CURRENT_ROW,
     UNBOUNDED_FOLLOWING,

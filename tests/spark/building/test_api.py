@@ -193,6 +193,11 @@ STATIC_PROGRAMS: dict[str, tuple[Callable[[Any], Any], list[str], list[tuple]]] 
         ["n", "s"],
         [("a", 1, 2, 1, 1), ("a", 12, 14, 1, 2), ("a", 3, 10, 1, 7), ("b", 2, 7, 1, 5)],
     ),
+    "sessions with a gap that Spark computes": (
+        by_key(lambda k: k.window(EventTimeSessionWindows.with_dynamic_gap(F.expr("make_dt_interval(0, 0, 0, v)")))),
+        ["n", "s"],
+        [("a", 1, 2, 1, 1), ("a", 12, 14, 1, 2), ("a", 3, 10, 1, 7), ("b", 2, 7, 1, 5)],
+    ),
     "global until the end of the stream": (
         by_key(lambda k: k.window(GlobalWindows.create()).trigger(EndOfStreamTrigger())),
         ["n", "s"],

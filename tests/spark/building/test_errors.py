@@ -96,6 +96,28 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[WindowpaneError], str]] = {
     ),
     "argument": (lambda df: ten(df).aggregate(s=wp.sum("w")), UnknownColumnError, "aggregate s=.*'w'"),
     "argument type": (lambda df: ten(df).aggregate(s=wp.sum("k")), AggregateTypeError, r"sum\('k'\).*string"),
+    "gap type": (
+        lambda df: wp.stream(df, "t").key_by("k").window(EventTimeSessionWindows.with_dynamic_gap("v")).reduce(added),
+        InvalidSpecError,
+        r"with_dynamic_gap\('v'\) is bigint.*make_dt_interval",
+    ),
+    "gap beside whole rows": (
+        lambda df: (
+            wp.stream(df, "t").key_by("k").window(EventTimeSessionWindows.with_dynamic_gap(F.lit("1 second"))).reduce(added)
+        ),
+        InvalidSpecError,
+        r"one of their columns: df.withColumn\('gap', ...\)",
+    ),
+    "gap column of a join": (
+        lambda df: (
+            wp.join(wp.stream(df, "t"), wp.stream(df, "t"))
+            .on("k")
+            .window(EventTimeSessionWindows.with_dynamic_gap("gap"))
+            .select("k")
+        ),
+        InvalidSpecError,
+        "the gap of a session of both sides is a function",
+    ),
     "no aggregate": (lambda df: ten(df).aggregate(s="v"), InvalidSpecError, "wp.count"),
     "equal aggregates": (
         lambda df: ten(df).aggregate(s=wp.sum("v") == wp.max("v")),
@@ -257,6 +279,24 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
             .reduce(added)
         ),
         ("InvalidSessionGapError", "'v': 1", "-12", "with_dynamic_gap"),
+    ),
+    "gap of nothing in a column": (
+        lambda df: (
+            wp.stream(df, "t")
+            .key_by("k")
+            .window(EventTimeSessionWindows.with_dynamic_gap(F.expr("make_dt_interval(0, 0, 0, v - 13)")))
+            .aggregate(n=wp.count())
+        ),
+        ("InvalidSessionGapError", "-12", "with_dynamic_gap"),
+    ),
+    "gap in words": (
+        lambda df: (
+            wp.stream(df.withColumn("wait", F.lit("a while")), "t")
+            .key_by("k")
+            .window(EventTimeSessionWindows.with_dynamic_gap("WAIT"))
+            .reduce(added)
+        ),
+        ("InvalidDurationError", "'a while'"),
     ),
     "window state of sessions": (
         lambda df: wp.stream(df, "t").key_by("k").window(SESSIONS).process(AsksForWindowState(), "x int"),

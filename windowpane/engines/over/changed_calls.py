@@ -26,7 +26,7 @@ from windowpane.kernels.keys.codes import written_differently
 from windowpane.kernels.over.protocol import CallKernel
 from windowpane.kernels.over.sorting import partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.sorting.sort_keys import SortKeys
 from windowpane.windowing.frames import Bound, Side, Units
 from windowpane.windowing.intervals import Interval

@@ -19,7 +19,7 @@ from windowpane.errors import InconsistentChangeError, UnrepresentableValueError
 from windowpane.hidden_columns import PARTITION, POSITION, hidden
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes
 from windowpane.kernels.over.sorting import equal_neighbours, key_sorting_codes, partition_numbers, sorting_codes
-from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.operators.over.consolidation import Report, consolidate
 from windowpane.operators.over.row_forms import RowForms
 from windowpane.windowing.outputs import APPEARING, CHANGE_TYPE, INSERT

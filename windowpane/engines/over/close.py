@@ -40,7 +40,7 @@ from windowpane.kernels.over import window as over_window
 from windowpane.kernels.over.complete_rows import complete, is_closed_by_watermark, kept_from
 from windowpane.kernels.over.sorting import order_in_partitions, partition_numbers
 from windowpane.kernels.over.window import OverWindow
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.compact import texts_repeat

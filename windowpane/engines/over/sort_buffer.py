@@ -20,8 +20,8 @@ from windowpane.arrays import Integers
 from windowpane.arrays.columns import padded
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.coded_texts import coded_alike
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.segments import starts_of_runs
-from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import decode_int64, encode_int64, frame, unframe

@@ -28,7 +28,7 @@ from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import grouped, run_ends, run_starts
 from windowpane.kernels.keys.dense_codes import first_rows, number_codes
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 
 
 class EvictedElements(Contents):

@@ -28,7 +28,7 @@ from windowpane.hidden_columns import SLICE, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.grouping.range_merge import Ranges, fold_groups, merge_ranges
 from windowpane.kernels.grouping.running_positions import run_ends, run_starts
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 
 _PANE = hidden("pane")
 

@@ -37,9 +37,9 @@ from windowpane.engines.rows import refuse_missing_times
 from windowpane.engines.spec import BucketEngine
 from windowpane.hidden_columns import HASH, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.segments import starts_of_runs
 from windowpane.kernels.sorting.column_order import ASCENDING, SortKey, sort_keys, sorted_by
-from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.operators.patterns.search import Cursor
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes

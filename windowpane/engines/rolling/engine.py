@@ -49,9 +49,9 @@ from windowpane.hidden_columns import ROWS, SLICE, TIME, hidden
 from windowpane.kernels.keys.codes import is_nested, written_differently
 from windowpane.kernels.keys.dense_codes import first_rows, numbered
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.kernels.rolling import PieceFeatures, piece_refusal
 from windowpane.kernels.segments import starts_of_runs
-from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import HashPages, PageSummary, stored_hashes

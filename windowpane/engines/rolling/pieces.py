@@ -23,8 +23,8 @@ from windowpane.hidden_columns import HASH, ROWS, TIME, hidden
 from windowpane.kernels.grouping.grouped_fold import GroupedFold
 from windowpane.kernels.keys.dense_codes import numbered
 from windowpane.kernels.keys.key_codes import key_codes
+from windowpane.kernels.packed_order import lexical_order, stable_order
 from windowpane.kernels.segments import Runs, interleaved, starts_of_runs
-from windowpane.kernels.sorting.packed_order import lexical_order, stable_order
 from windowpane.sizes import Size
 from windowpane.windowing.rolling import RollingEmit, RollingSpec, RollingWindow
 from windowpane.windowing.times import MAX, MIN

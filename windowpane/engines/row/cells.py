@@ -21,7 +21,7 @@ from windowpane.engines.row.elements import Elements, Key
 from windowpane.engines.row.grouped import PlainWindowsOperator
 from windowpane.errors import MistakeError
 from windowpane.kernels.grouping.running_positions import run_ends
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.operators.window.contents import FoldedContents
 from windowpane.sizes import Size
 from windowpane.state.column_runs import BatchColumns

@@ -19,7 +19,7 @@ from windowpane.engines.rows import python_keys, python_rows
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.grouping.running_positions import run_ends
 from windowpane.kernels.keys.dense_codes import dense_codes
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.state.codec import encode_key
 from windowpane.windowing.times import MIN
 

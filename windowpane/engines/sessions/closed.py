@@ -41,9 +41,9 @@ from windowpane.engines.rows import python_keys
 from windowpane.errors import MistakeError, NegativeSizeError, TimestampOverflowError, present
 from windowpane.hidden_columns import END, HASH, ROWS, START, TIME, hidden
 from windowpane.kernels.keys.key_codes import key_codes, key_hashes, plain_key
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.segments import Runs, Segments, starts_of_runs
 from windowpane.kernels.sessions.cuts import Limit, cuts
-from windowpane.kernels.sorting.packed_order import stable_order
 from windowpane.state.blob_store import BlobStore
 from windowpane.state.hash_pages import DENSE_ROWS, PAGE_ROWS, STEP_ROWS, HashPages, PageSummary, stored_hashes
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows

@@ -1,7 +1,7 @@
 """The windows of sessions: which one each row opens by itself, and when sessions fire and are over, on arrays.
 
-A row opens ``[instant, instant + gap)``, with a fixed gap or one that a function computes by row. The rule is that of the default
-triggers and of ``EachBatch``.
+A row opens ``[instant, instant + gap)``, with a fixed gap, or one that a column or a function says for each row. The rule is
+that of the default triggers and of ``EachBatch``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowpane.arrays import Integers, Mask
 from windowpane.arrays.values import Value
@@ -22,6 +23,7 @@ from windowpane.engines.rows import python_keys, python_rows
 from windowpane.errors import InvalidSessionGapError, MistakeError, TimestampOverflowError, UserFunctionError, WindowpaneError
 from windowpane.hidden_columns import TIME
 from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from windowpane.windowing.assigners.session import GapColumn
 from windowpane.windowing.lateness import Lateness
 from windowpane.windowing.spec import WindowSpec
 from windowpane.windowing.times import Duration, to_micros
@@ -103,13 +105,40 @@ def row_windows(program: Program, rows: pa.Table, processing_time: int) -> tuple
     else:
         starts = np.full(rows.num_rows, processing_time, np.int64)
     gap = assigner.gap
-    gaps = _gaps_of_rows(program, rows, gap) if callable(gap) else np.int64(gap)
+    gaps: Integers | np.int64
+    if isinstance(gap, GapColumn):
+        gaps = _gaps_in_column(program, rows, rows[assigner.columns[0]])
+    else:
+        gaps = _gaps_of_rows(program, rows, gap) if callable(gap) else np.int64(gap)
     ends: Integers = starts + gaps
     if (ends < starts).any():  # int64 has wrapped
         at = int(np.flatnonzero(ends < starts)[0])
         start, length = int(starts[at]), int(np.broadcast_to(gaps, starts.shape)[at])
         raise TimestampOverflowError(start, start, start + length).located(**_place(program, rows, at))
     return starts, ends
+
+
+def _gaps_in_column(program: Program, rows: pa.Table, gaps: pa.ChunkedArray) -> Integers:
+    """Return the gaps that a column holds: intervals, or texts, each of which is read once."""
+    if pa.types.is_duration(gaps.type):
+        micros = gaps.cast(pa.duration("us")).cast(pa.int64())
+    else:
+        coded = gaps.combine_chunks().dictionary_encode()
+        micros = pa.array([_in_micros(program, rows, gaps, text) for text in coded.dictionary.to_pylist()], pa.int64())
+        micros = micros.take(coded.indices)
+    found: Integers = pc.fill_null(micros, 0).to_numpy()
+    if (found <= 0).any():
+        at = int(np.argmax(found <= 0))
+        place = _place(program, rows, at)
+        raise InvalidSessionGapError(gaps[at].as_py(), place["element"]).located(**place)
+    return found
+
+
+def _in_micros(program: Program, rows: pa.Table, gaps: pa.ChunkedArray, text: str) -> int:
+    try:
+        return to_micros(text)
+    except WindowpaneError as error:
+        raise error.located(**_place(program, rows, pc.index(gaps, text).as_py())) from error.__cause__
 
 
 def _gaps_of_rows(program: Program, rows: pa.Table, gap_of: Callable[[Value], Duration]) -> Integers:

@@ -19,7 +19,7 @@ from windowpane.engines.spec import BucketEngine
 from windowpane.errors import AbsentInsertError
 from windowpane.hidden_columns import TIME
 from windowpane.kernels.keys.key_codes import key_codes
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 from windowpane.windowing.outputs import CHANGE_TYPE
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
-from windowpane.kernels.sorting.packed_order import stable_order
+from windowpane.kernels.packed_order import stable_order
 
 
 class Grouped(NamedTuple):

@@ -7,6 +7,8 @@ only within the column they were made from.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +17,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.arrays.columns import flat
 from windowpane.kernels.keys.dense_codes import dense_codes, struct_leaves
 from windowpane.kernels.keys.ordered_codes import are_negative_zeros, has_codes, ordered_codes, validity
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.aggregates.canonical import Form, Frozen, form_of, is_array, written_form_of
 
 NULL_CODE = -1
@@ -41,15 +44,20 @@ def canonical(column: object) -> pa.Array:
 def equality_codes(column: object) -> Integers:
     """Return codes that are equal exactly where the values are; ``NULL_CODE`` for null."""
     values = flat(column)
-    leaves = struct_leaves(pa.chunked_array([values])) if pa.types.is_struct(values.type) else None
-    if leaves is not None:
+    if leaves := _leaves(values):
         found = dense_codes([pa.chunked_array([canonical(leaf)]) for leaf in leaves], len(values)).codes
-        return np.where(leaves[0].to_numpy(), found, NULL_CODE)
+        return np.where(validity(values), found, NULL_CODE)
     if is_nested(values.type):
         return _codes_of_forms(values, form_of(values.type))
     indices = canonical(values).dictionary_encode().indices
     codes: Integers = pc.fill_null(indices, NULL_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def _leaves(values: pa.Array) -> list[pa.Array]:
+    """Return the columns that structs are made of, of which none is nested; nothing for others."""
+    leaves = struct_leaves(pa.chunked_array([values])) if pa.types.is_struct(values.type) else None
+    return [flat(leaf) for leaf in leaves or ()]
 
 
 def _codes_of_forms(values: pa.Array, form: Form) -> Integers:
@@ -90,6 +98,8 @@ def codes_and_validity(column: object) -> tuple[Integers, Mask]:
 def order_codes(column: object) -> Integers:
     """Return codes in the order of the values, equal where those are; ``NULL_CODE``, the smallest, for null."""
     values = flat(column)
+    if leaves := _leaves(values):
+        return np.where(validity(values), _ranks(leaves), NULL_CODE)
     if is_nested(values.type):
         form = form_of(values.type)
         frozen = [None if value is None else form.freeze(value) for value in values.to_pylist()]
@@ -100,10 +110,24 @@ def order_codes(column: object) -> Integers:
     return ranked
 
 
+def _ranks(leaves: Sequence[pa.Array]) -> Integers:
+    """Return the ranks of rows by several columns, the first one first, NULL before every value."""
+    words = [word for codes, valid in map(codes_and_validity, leaves) for word in (valid.astype(np.int64), codes)]
+    order = lexical_order(words)
+    is_larger = np.zeros(len(order), np.bool_)
+    for word in words:
+        is_larger[1:] |= word[order[1:]] != word[order[:-1]]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_larger)
+    return ranks
+
+
 _COMPARED = (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
 
 
 def differing(left: pa.Array, right: pa.Array) -> Mask:
+    if leaves := _leaves(left):
+        return _any_differ(differing, leaves, _leaves(right))
     valid = validity(left)
     uneven: Mask = valid != validity(right)
     if has_codes(left.type):
@@ -115,8 +139,15 @@ def differing(left: pa.Array, right: pa.Array) -> Mask:
     return _by_form(left, right, form_of(left.type))
 
 
+def _any_differ(differ: Callable[[pa.Array, pa.Array], Mask], left: Sequence[pa.Array], right: Sequence[pa.Array]) -> Mask:
+    found: Mask = np.logical_or.reduce([differ(one, other) for one, other in zip(left, right, strict=True)])
+    return found
+
+
 def written_differently(left: pa.Array, right: pa.Array) -> Mask:
     """Return where two columns of one type are not the same as written: where they differ, and where zeros have other signs."""
+    if leaves := _leaves(left):
+        return _any_differ(written_differently, leaves, _leaves(right))
     if pa.types.is_floating(left.type):
         signs: Mask = are_negative_zeros(left) != are_negative_zeros(right)
         return differing(left, right) | signs

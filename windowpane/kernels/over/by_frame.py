@@ -25,8 +25,8 @@ from windowpane.kernels.keys.ordered_codes import validity
 from windowpane.kernels.over.frames import Span
 from windowpane.kernels.over.rows import SortedRows
 from windowpane.kernels.over.sums import doubles_of, running
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.kernels.segments import Segments, concatenated
-from windowpane.kernels.sorting.packed_order import lexical_order
 from windowpane.sizes import Size
 from windowpane.windowing.aggregates.canonical import form_of
 from windowpane.windowing.aggregates.definition import BoundAggregate

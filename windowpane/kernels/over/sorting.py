@@ -15,7 +15,7 @@ from windowpane.arrays import Integers, Mask
 from windowpane.kernels.keys.coded_texts import CodedTexts, are_coded
 from windowpane.kernels.keys.ordered_codes import codes_of, has_codes, ordered_codes, validity
 from windowpane.kernels.over.frames import Layout
-from windowpane.kernels.sorting.packed_order import fit_together, order_with_ties, stable_order
+from windowpane.kernels.packed_order import fit_together, order_with_ties, stable_order
 from windowpane.windowing.over.spec import OrderColumn
 
 

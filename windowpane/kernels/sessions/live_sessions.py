@@ -20,8 +20,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from windowpane.arrays import Integers, Mask
+from windowpane.kernels.packed_order import stable_order
 from windowpane.kernels.sessions.islands import running_maximum
-from windowpane.kernels.sorting.packed_order import stable_order
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from windowpane.arrays.values import Value
 from windowpane.errors import LongSortKeyError
 from windowpane.hidden_columns import SORT_KEY
 from windowpane.kernels.keys.ordered_codes import has_codes, ordered_codes, validity
-from windowpane.kernels.sorting.packed_order import lexical_order
+from windowpane.kernels.packed_order import lexical_order
 from windowpane.windowing.over.spec import OrderColumn, OverSpec
 
 _Hashes = npt.NDArray[np.void]

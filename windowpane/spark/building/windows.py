@@ -28,8 +28,10 @@ from windowpane.spark.stages.project import Projection, refuse_compared_collatio
 from windowpane.spark.stages.types import arrow_schema, declared_schema, spark_schema, window_bound_type
 from windowpane.windowing.aggregates import Aggregate, Returns
 from windowpane.windowing.aggregates.results import Results, checked
+from windowpane.windowing.assigners import EventTimeSessionWindows, ProcessingTimeSessionWindows, WindowAssigner
 from windowpane.windowing.assigners.closed_sessions import CLOSES, WEIGHT, ClosedSessionWindows
-from windowpane.windowing.expressions import ColumnLike, Expression, Name, OrderLike, calls_in, is_column
+from windowpane.windowing.assigners.session import GapColumn
+from windowpane.windowing.expressions import Argument, ColumnLike, Expression, Name, OrderLike, calls_in, is_column
 from windowpane.windowing.over.spec import OrderColumn
 
 if TYPE_CHECKING:
@@ -57,8 +59,7 @@ def build_windows(
     if bounds := sorted({WINDOW_START, WINDOW_END} & set(key_fields.names)):
         raise InvalidSpecError(f"key_by was given {bounds}, which every output has of its windows: rename the column first.")
     arguments = projection.add_arguments(plan.function)
-    if isinstance(plan.assigner, ClosedSessionWindows):
-        plan = dataclasses.replace(plan, assigner=_with_closing_columns(projection, plan.assigner))
+    plan = dataclasses.replace(plan, assigner=_with_columns(projection, plan))
     order = order_columns(projection, order_by)
     hidden = set(SYSTEM)
     needs_rows = plan.reads_rows or plan.settings.late_tag is not None
@@ -87,8 +88,13 @@ def build_windows(
     delay = None if source.spark_watermark is None or source.watermark is None else source.watermark.delay
     program = dataclasses.replace(program, description={**program.description, "watermark delay": delay})
     _check_clock(source, plan)
-    closing = plan.assigner.columns if isinstance(plan.assigner, ClosedSessionWindows) else ()
-    kept = {*closing, *program.values, *program.late_columns, *program.key_columns, *(column.name for column in program.order_by)}
+    kept = {
+        *plan.assigner.columns,
+        *program.values,
+        *program.late_columns,
+        *program.key_columns,
+        *(column.name for column in program.order_by),
+    }
     combiner = combiner_of(program)
     next_watermark = next_watermark_for(combiner, source)
     options = {"combiner": combiner, "next_watermark": next_watermark}
@@ -139,9 +145,42 @@ def order_columns(projection: Projection, order_by: Sequence[OrderLike]) -> tupl
     return tuple(OrderColumn(name, sort.descending, nulls_first=sort.nulls_first) for name, sort in found)
 
 
-# What closes sessions.
+# What says how sessions end.
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def _with_columns(projection: Projection, plan: WindowPlan) -> WindowAssigner:
+    """Select the columns that an assigner reads, and return it with their names in place of Columns."""
+    assigner = plan.assigner
+    if isinstance(assigner, ClosedSessionWindows):
+        return _with_closing_columns(projection, assigner)
+    if isinstance(assigner, EventTimeSessionWindows | ProcessingTimeSessionWindows) and isinstance(assigner.gap, GapColumn):
+        return dataclasses.replace(assigner, gap=_gap_column(projection, plan, assigner.gap.column))
+    return assigner
+
+
+def _gap_column(projection: Projection, plan: WindowPlan, given: Argument) -> GapColumn:
+    """Select the gaps of rows.
+
+    Raises:
+        InvalidSpecError: they are neither intervals nor texts, or a function would see a column that Spark computes.
+    """
+    named = given.name if isinstance(given, Name) else given
+    column = named if isinstance(named, str) else _column("with_dynamic_gap", named)
+    if not isinstance(column, str) and plan.reads_rows:
+        raise InvalidSpecError(
+            f"with_dynamic_gap({given!r}): a part of the program sees whole rows, so the gap is to be one of their columns: "
+            "df.withColumn('gap', ...), and with_dynamic_gap('gap')."
+        )
+    name = projection.add(column, "with_dynamic_gap", "gap")
+    kind = projection.select().schema[name].dataType
+    if not isinstance(kind, T.DayTimeIntervalType | T.StringType):
+        raise InvalidSpecError(
+            f"with_dynamic_gap({given!r}) is {kind.simpleString()}, and a gap is an interval or a text such as '5 minutes'. "
+            "Seconds become one with F.make_dt_interval(secs=...)."
+        )
+    return GapColumn(name)
 
 
 def _with_closing_columns(projection: Projection, assigner: ClosedSessionWindows) -> ClosedSessionWindows:

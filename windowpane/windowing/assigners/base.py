@@ -46,6 +46,9 @@ class WindowAssigner(metaclass=SpecType):
     has_ends: bool = True
     """Whether windows end at all: a global one does not."""
 
+    columns: tuple[str, ...] = ()
+    """The columns that rows carry for it."""
+
     @property
     def ends_by_clock(self) -> bool:
         """Whether windows end by the clock of the machine."""

@@ -60,7 +60,7 @@ class ClosedSessionWindows(WindowAssigner):
                 )
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """The hidden columns that rows carry for it."""
         asked = ((CLOSES, self.condition), (WEIGHT, self.size))
         return tuple(name for name, given in asked if given is not None)

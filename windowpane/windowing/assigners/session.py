@@ -14,11 +14,28 @@ from windowpane.arrays.values import Value
 from windowpane.errors import InvalidSessionGapError, InvalidSpecError
 from windowpane.windowing.assigners.base import AssignerContext, MergingWindowAssigner
 from windowpane.windowing.assigners.closed_sessions import ClosedSessionWindows
-from windowpane.windowing.expressions import ColumnLike
+from windowpane.windowing.expressions import Argument, ColumnLike
 from windowpane.windowing.times import Duration, to_micros
 from windowpane.windowing.windows import TimeWindow, time_window
 
 GapFunction = Callable[[Value], Duration]
+
+
+@dataclass(frozen=True)
+class GapColumn:
+    """The gap of a row that a column of it holds: an interval, or a duration as text.
+
+    Args:
+        column: its name; a Column or an expression until the program is built.
+    """
+
+    column: Argument
+
+    def __call__(self, row: Value) -> Duration:
+        gap: Duration | None = row[self.column]
+        if gap is None:
+            raise InvalidSessionGapError(gap, row)
+        return gap
 
 
 @dataclass(frozen=True)
@@ -30,8 +47,13 @@ class _SessionWindows(MergingWindowAssigner):
             raise InvalidSpecError(f"{type(self).__name__}: the gap must be greater than zero, but is {self.gap} µs.")
 
     def _calls_gap(self) -> bool:
-        """Whether the gap is computed of each element."""
-        return callable(self.gap)
+        """Whether a function computes the gap of each element."""
+        return callable(self.gap) and not isinstance(self.gap, GapColumn)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The column of the gap, by the name that rows have it under."""
+        return (self.gap.column,) if isinstance(self.gap, GapColumn) and isinstance(self.gap.column, str) else ()
 
     @classmethod
     def with_gap(cls, gap: Duration) -> Self:
@@ -43,17 +65,22 @@ class _SessionWindows(MergingWindowAssigner):
         return cls(to_micros(gap))
 
     @classmethod
-    def with_dynamic_gap(cls, gap_of: GapFunction) -> Self:
-        """Return the assigner whose gap ``gap_of`` computes for each element.
+    def with_dynamic_gap(cls, gap_of: GapFunction | Argument) -> Self:
+        """Return the assigner whose gap each element says.
 
         Args:
-            gap_of: takes the element (a row as a dict) and returns a duration greater than zero; an
-                ``InvalidSessionGapError`` names the element where it does not.
+            gap_of: a column of the rows, by its name or as an expression, of day-time intervals or of durations as text; Spark
+                computes it. Or a function that takes the element (a row as a dict) and returns a duration, row by row in
+                Python. An ``InvalidSessionGapError`` names the element whose gap is NULL or not greater than zero.
 
         Example:
+            >>> from pyspark.sql import functions as F
+            >>> EventTimeSessionWindows.with_dynamic_gap(F.when(F.col("tier") == "gold", "30 min").otherwise("5 min"))
             >>> EventTimeSessionWindows.with_dynamic_gap(lambda row: "30 min" if row["tier"] == "gold" else "5 min")
+
+        Source: Flink's ``withDynamicGap``; the gap as a column is that of Spark's ``session_window``.
         """
-        return cls(gap_of)
+        return cls(gap_of if callable(gap_of) else GapColumn(gap_of))
 
     def assign_windows(self, element: Value, timestamp: int, context: AssignerContext) -> Sequence[TimeWindow]:
         """Return ``[time, time + gap)`` of the element, to be merged with the key's open sessions."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.kernels.sorting.packed_order import fit_together, lexical_order, order_with_ties, stable_order
+from windowpane.kernels.packed_order import fit_together, lexical_order, order_with_ties, stable_order
 
 WIDE = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBERS = st.one_of(st.lists(st.integers(-3, 3)), st.lists(WIDE), st.lists(st.one_of(st.integers(0, 2), WIDE)))
