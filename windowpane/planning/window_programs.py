@@ -104,7 +104,8 @@ def _function(
         combined = CombinedAggregate.of(dict(function.aggregates), types.argument_columns, by_name)
         spec = WindowFunctionSpec.aggregate(combined, function.process)
         arguments = [name for slots in types.argument_columns.values() for name in slots]
-        seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments, *plan.assigner.columns])
+        gaps = plan.assigner.columns if plan.merges else ()  # the rows of other sessions carry theirs beside their values
+        seen = dict.fromkeys([*(row_columns if plan.reads_rows else ()), *arguments, *gaps])
         return spec, tuple(seen), types.declared if function.process and types.declared else combined.result_schema
     if types.declared is None and function.kind != "reduce":
         raise InvalidSpecError(f"{function.kind} needs schema=, a DDL string or StructType of the columns it returns.")

@@ -287,7 +287,7 @@ RAISED: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
             .window(EventTimeSessionWindows.with_dynamic_gap(F.expr("make_dt_interval(0, 0, 0, v - 13)")))
             .aggregate(n=wp.count())
         ),
-        ("InvalidSessionGapError", "-12", "with_dynamic_gap"),
+        ("InvalidSessionGapError", "is -12000000, but", "with_dynamic_gap"),
     ),
     "gap in words": (
         lambda df: (

@@ -130,7 +130,7 @@ def _gaps_in_column(program: Program, rows: pa.Table, gaps: pa.ChunkedArray) -> 
     if (found <= 0).any():
         at = int(np.argmax(found <= 0))
         place = _place(program, rows, at)
-        raise InvalidSessionGapError(gaps[at].as_py(), place["element"]).located(**place)
+        raise InvalidSessionGapError(micros[at].as_py(), place["element"]).located(**place)
     return found
 
 
