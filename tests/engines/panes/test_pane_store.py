@@ -52,6 +52,25 @@ def test_a_touched_shard_is_read_alone():
     assert store.reads == before + 1
 
 
+@given_sizes({SHARD_ROWS: 10})
+def test_keys_that_are_numbered_one_after_the_other_lie_together():
+    store = MemoryBlobStore()
+    rows = pa.table({"k": [f"key {number}" for number in range(300)], "n": range(300)})
+    for first in (200, 0, 100):
+        panes = PaneStore(store, ("k", "n"), is_global=True)
+        own = rows.slice(first, 100)
+        touched = sorted(set(panes.shards(own).tolist()))
+        held = panes.read(touched)
+        own = own.append_column(SEGMENT, pa.array(panes.shards(own)))
+        panes.write(own if held is None else pa.concat_tables([held, own]), touched)
+        panes.flush()
+    panes = PaneStore(store, ("k", "n"), is_global=True)
+    everything = read(panes, panes.segments())
+    assert everything["n"].to_pylist() == list(range(300))
+    assert everything[SEGMENT].to_pylist() == panes.shards(everything).tolist()
+    assert len(set(panes.shards(rows.slice(120, 10)).tolist())) <= 3
+
+
 def test_windows_are_segments_that_go_as_a_whole():
     store = MemoryBlobStore()
     panes = PaneStore(store, ("k",), is_global=False)

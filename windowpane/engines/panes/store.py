@@ -2,8 +2,8 @@
 
 Key layout: a segment log ``p`` whose rows have the key columns and whatever columns a pane keeps. Time windows have a segment
 each, named by their end, so a window that is over is removed as a whole. The global window is cut into shards of about
-``SHARD_ROWS`` rows by key hash; a segment is then ``depth * 2**32 + shard`` for ``2**depth`` shards, and all segments have one
-depth: when rows outgrow it, all are cut anew. One blob ``d`` has, for each segment that holds something, its name and the first
+``SHARD_ROWS`` rows by the places of keys; a segment is then named by its fence, the least place of a key in it, and cut in pieces
+when it is written with twice as many rows. One blob ``d`` has, for each segment that holds something, its name and the first
 time of either clock: a clock that moves opens no segment of which nothing is due.
 
 Who may mutate: the engine of the bucket, once a batch: read segments, write them back. Recovery reads both indexes.
@@ -21,10 +21,9 @@ import pyarrow as pa
 from windowpane.arrays import Integers
 from windowpane.arrays.columns import replaced, split
 from windowpane.engines.panes.windows import Elements
-from windowpane.errors import present
 from windowpane.hidden_columns import SEGMENT, hidden
 from windowpane.kernels.keys.dense_codes import combined, dense_codes, distinct, first_rows, number_codes
-from windowpane.kernels.keys.key_codes import key_hashes
+from windowpane.kernels.keys.key_codes import key_places
 from windowpane.sizes import Size
 from windowpane.state.blob_store import BlobStore, note_layout
 from windowpane.state.codec import frame, unframe
@@ -32,8 +31,6 @@ from windowpane.state.segment_log import SegmentLog
 from windowpane.windowing.times import MAX
 
 SHARD_ROWS = Size("rows of a shard of panes", 8192, (3, 10))
-
-_SHARD_BITS = 32
 
 STANDING = hidden("standing")
 """The state of a pane's trigger."""
@@ -54,7 +51,7 @@ class PaneStore:
         self._log = SegmentLog(store, name, coded=(STANDING,))
         self.keys = list(keys)
         self.is_global = is_global
-        self._depth = max(self._log.segments(), default=0) >> _SHARD_BITS if is_global else 0
+        self._fences = np.array(sorted({0, *self._log.segments()}), np.int64) if is_global else np.zeros(0, np.int64)
         note_layout(store, name, self)
 
     def segments(self) -> list[int]:
@@ -72,9 +69,10 @@ class PaneStore:
 
     def shards(self, keys: pa.Table) -> Integers:
         """Return the segment of each key in the global window."""
-        hashes = key_hashes([keys[name] for name in self.keys], keys.num_rows)
-        shards = (hashes & np.uint64((1 << self._depth) - 1)).astype(np.int64)
-        return shards + (self._depth << _SHARD_BITS)
+        return self._fences[np.searchsorted(self._fences, self._places(keys), "right") - 1]
+
+    def _places(self, keys: pa.Table) -> Integers:
+        return key_places([keys[name] for name in self.keys], keys.num_rows)
 
     def read(self, segments: Sequence[int]) -> pa.Table | None:
         """Return the rows of segments, with the column ``SEGMENT``; ``None`` if there are none."""
@@ -87,9 +85,9 @@ class PaneStore:
         for segment in segments:
             self._log.drop(segment)
         for segment, part in split(rows, SEGMENT):
-            self._log.append(segment, part)
-        if self.is_global:
-            self._grow()
+            is_large = self.is_global and part.num_rows > 2 * SHARD_ROWS.value
+            for piece, own in self._pieces(segment, part) if is_large else [(segment, part)]:
+                self._log.append(piece, own)
 
     def append(self, rows: pa.Table) -> list[int]:
         """Add rows to their ``SEGMENT``; return the segments that have so many pieces by now that they should be written anew."""
@@ -108,17 +106,13 @@ class PaneStore:
     def flush(self) -> None:
         self._log.flush()
 
-    def _grow(self) -> None:
-        """Cut all shards anew if they have outgrown their size."""
-        rows = self._log.row_count
-        if rows <= 2 * SHARD_ROWS.value << self._depth:
-            return
-        held = self.segments()
-        everything = present(self.read(held), "there are too many rows")
-        while rows > SHARD_ROWS.value << self._depth:
-            self._depth += 1
-        everything = everything.drop_columns([SEGMENT])
-        self.write(everything.append_column(SEGMENT, pa.array(self.shards(everything))), held)
+    def _pieces(self, segment: int, rows: pa.Table) -> list[tuple[int, pa.Table]]:
+        """Cut the rows of a shard; those of one place stay together."""
+        places = self._places(rows)
+        fences = np.unique(np.sort(places)[:: SHARD_ROWS.value])[1:]
+        self._fences = np.union1d(self._fences, fences)
+        named = np.append(segment, fences)[np.searchsorted(fences, places, "right")]
+        return split(rows.append_column(SEGMENT, pa.array(named)), SEGMENT)
 
 
 @dataclass(frozen=True)
@@ -226,9 +220,8 @@ class DueTimers:
         """Return what is known: of each segment its name, and when its first timers are due."""
         return [(segment, *times) for segment, times in self._times.items()]
 
-    def covers(self, present: Sequence[int], written: Sequence[int]) -> bool:
-        """Whether these segments are those that are known, but for some that were just written."""
-        return not (self._times.keys() ^ set(present)) - set(written)
+    def __contains__(self, segment: int) -> bool:
+        return segment in self._times
 
     def clear(self) -> None:
         self._changed, self._times = True, {}

@@ -341,12 +341,9 @@ class CalledSessions(ColumnarBatch):
         return [(key, owner) not in self._owners for key, owner in zip(of, entries[_OWNER].to_pylist(), strict=True)]
 
     def _note_due(self, segments: list[int]) -> None:
-        """Note when the first timers of shards are due; of all where they were cut anew."""
-        present = self._panes.segments()
-        if not self._due.covers(present, segments):
-            self._due.clear()
-            segments = present
-        for segment in segments:
+        """Note when the first timers of shards are due, of those that were cut from them, too."""
+        cut = [segment for segment in self._panes.segments() if segment not in self._due]
+        for segment in {*segments, *cut}:
             kept = self._panes.read([segment])
             if kept is None:
                 self._due.drop(segment)

@@ -43,6 +43,13 @@ _EDGE = Size("hashed bytes at the ends of a text", 32, (8,))
 _MASKS = np.array([2 ** (8 * kept) - 1 for kept in range(9)], np.uint64)
 """The bits of the first bytes of a word, by how many they are."""
 
+_HASH_BITS = 23
+"""Of a place the lower bits, which are those of a hash."""
+_PLACED = (1 << 63 - _HASH_BITS) - 1
+"""The bits of a number that its place has."""
+_SECOND = 20
+"""So many bits of a time in microseconds are less than a second, about."""
+
 _SAMPLE = Size("values that show whether a column repeats them", 1 << 12, (1, 2))
 
 
@@ -86,6 +93,21 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], rows: int) -> Unsigned:
     for column in columns:
         hashes = stepped(hashes * np.uint64(31) + _hashes(column))
     return hashes
+
+
+def key_places(columns: Sequence[pa.ChunkedArray], rows: int) -> Integers:
+    """Return where keys lie in state: equal for equal keys, not negative.
+
+    They lie in the order of a time or a whole number among them, where there is one, and then by their hash: keys of one time, or
+    numbered one after the other, are those that a batch has, and lie together.
+    """
+    hashes = key_hashes(columns, rows)
+    for is_leading, step in ((pa.types.is_timestamp, _SECOND), (pa.types.is_integer, 0)):
+        leading = next((column for column in columns if is_leading(column.type)), None)
+        if leading is not None:
+            numbers: Integers = pc.fill_null(leading.cast(pa.int64()), 0).to_numpy() >> step
+            return ((numbers & _PLACED) << _HASH_BITS) | (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
+    return (hashes >> np.uint64(1)).astype(np.int64)
 
 
 def _hashes(column: pa.ChunkedArray) -> Unsigned:
