@@ -453,8 +453,8 @@ class ChangeWriter(Selectable):
                 f"store={shown(self.store)!r}: a file of DuckDB is changed in place, and an object store takes whole files. "
                 "Keep it on a disk, or write to sinks.delta, sinks.iceberg or Files there."
             )
-        if "://" in self.store:
-            from windowpane.stores import check_address
+        if "://" in self.store or self.store.startswith(":memory:") or not self.store:
+            from windowpane.stores import check_address  # a module that every worker would import
 
             check_address(self.store)
 

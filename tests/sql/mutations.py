@@ -132,7 +132,7 @@ CORPUS = (
     "CREATE TABLE IF NOT EXISTS t (id int)",
     "CREATE SOURCE src (k int, ts timestamp) WITH (connector = 'csv', path = '*.none')",
     "CREATE SOURCE gen (k int) WITH (connector = 'datagen', fields.k.kind = 'sequence')",
-    "CREATE SINK filed FROM t WITH (connector = 'duckdb', path = ':memory:', table = 'filed')",
+    "CREATE SINK filed FROM t WITH (connector = 'blackhole')",
     "CREATE MATERIALIZED VIEW mv AS SELECT k, window_start, window_end, count(*) AS c FROM SESSION(e PARTITION BY (k), ts, INTERVAL '4 minutes') "
     "GROUP BY k, window_start, window_end EMIT ON WINDOW CLOSE",
     "CREATE MATERIALIZED VIEW mv AS SELECT k, v, lag(v) OVER (PARTITION BY k ORDER BY ts) AS l, row_number() OVER (PARTITION BY k ORDER BY ts) AS r "

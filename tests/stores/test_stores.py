@@ -290,6 +290,16 @@ def test_what_postgres_has_no_column_for_is_jsonb(postgres_url: str) -> None:
         store.close()
 
 
+@pytest.mark.parametrize("path", ["", ":memory:", ":memory:shop"])
+def test_a_database_that_goes_after_each_batch_is_no_place_for_a_sink(path: str) -> None:
+    with pytest.raises(InvalidSpecError, match="gone after each batch"):
+        ChangeWriter(path, ("id",), "t")
+    with Session(":memory:") as session:
+        session.run("CREATE TABLE t (id int PRIMARY KEY)")
+        with pytest.raises(InvalidSpecError, match="gone after each batch"):
+            session.run(f"CREATE SINK s FROM t WITH (connector = 'duckdb', path = '{path}', table = 't')")
+
+
 @pytest.mark.parametrize("address", ["mysql://me:hunter2@host/shop", "jdbc:postgresql://host/shop", "sqlite:///t.db"])
 def test_an_address_of_another_database_is_refused_at_once(address: str) -> None:
     for take in (lambda: ChangeWriter(address, ("id",), "t"), lambda: open_store(address), lambda: Session(store=address)):

@@ -8,6 +8,7 @@ Redis keeps the newest row of a key (``redis``), which needs no number.
 
 from __future__ import annotations
 
+from windowpane.errors import InvalidSpecError
 from windowpane.stores.batches import Batch, Store
 from windowpane.stores.duck import DuckStore, check_path
 from windowpane.stores.postgres import PostgresStore
@@ -22,13 +23,19 @@ def is_server(address: str) -> bool:
 
 
 def check_address(address: str) -> None:
-    """Refuse an address that is neither of a PostgreSQL server nor the path of a file.
+    """Refuse an address that is neither of a PostgreSQL server nor the path of a file, where a sink keeps its table.
 
     Raises:
-        InvalidSpecError: saying its scheme.
+        InvalidSpecError: saying its scheme, or that the database would be gone after each batch.
     """
-    if not is_server(address):
-        check_path(address)
+    if is_server(address):
+        return
+    check_path(address)
+    if not address or address.startswith(":memory:"):
+        raise InvalidSpecError(
+            f"store={address!r} is a database in memory, which would be gone after each batch, with the rows that later changes "
+            "replace. Give the path of a file."
+        )
 
 
 def open_store(address: str) -> Store:

@@ -42,6 +42,8 @@ REFUSED = [
     ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a, b) FROM t", "one column"),
     ("SELECT percentile_cont(DISTINCT 0.5) WITHIN GROUP (ORDER BY a) FROM t", "no ORDER BY or DISTINCT"),
     ("SELECT percentile_cont(0.5 ORDER BY b) WITHIN GROUP (ORDER BY a) FROM t", "no ORDER BY or DISTINCT"),
+    ("SELECT percentile_disc() WITHIN GROUP (ORDER BY a) FROM t", "one fraction"),
+    ("SELECT percentile_cont(0.5, 1) WITHIN GROUP (ORDER BY a) FROM t", "one fraction"),
     ("SELECT mode(1) WITHIN GROUP (ORDER BY a) FROM t", "no argument"),
     # a comma, or parentheses, with nothing beside or inside
     ("SELECT a, FROM t", "a comma stands between"),

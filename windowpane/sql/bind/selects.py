@@ -234,6 +234,8 @@ class _AggregateCall:
                 raise MismatchError("it takes no argument; what it is of stands in WITHIN GROUP (ORDER BY ...).")
             if self.name == "mode":
                 return self.aggregate.bind([value])
+            if self.name.startswith("percentile") and len(self.arguments) != 1:
+                raise MismatchError(f"it takes one fraction, such as {self.name}(0.5) WITHIN GROUP (ORDER BY ...).")
             if self.name == "approx_percentile":
                 return approx_percentile([settled(binder.bind(each)) for each in self.arguments], value)
             return percentile(self.name, settled(binder.bind(self.arguments[0])), value)

@@ -26,7 +26,7 @@ from windowpane.sql.expressions.types import INTERVAL
 from windowpane.sql.parse.connector_options import check_local, known_connector, refuse_other_options
 from windowpane.sql.parse.positions import Place
 from windowpane.state.pairs import NONE, Pair
-from windowpane.stores import Batch, open_store
+from windowpane.stores import Batch, check_address, open_store
 
 CONNECTORS: Mapping[str, tuple[str, ...]] = {
     "postgres": ("url", "table"),
@@ -48,6 +48,8 @@ def check_options(name: str, options: Mapping[str, str], relation: Relation, pla
         Location(options["path"]).check()
     elif "path" in options and connector in ("parquet", "duckdb"):
         check_local(options["path"], place)
+    if connector == "duckdb":
+        check_address(options["path"])
     if connector in ("parquet", *connector_sinks.TABLES):
         for each in relation.columns:
             if INTERVAL in (each.type, each.type.element):
@@ -110,7 +112,7 @@ class Delivery:
     @property
     def _is_kept(self) -> bool:
         """Whether the store of the sink lasts beyond a batch."""
-        return self._sink.options["connector"] != "blackhole" and self._sink.options.get("path") != ":memory:"
+        return self._sink.options["connector"] != "blackhole"
 
     @property
     def _pair(self) -> Pair:
