@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterator
 
 from windowpane.errors import SqlNameError, WindowpaneError
@@ -25,6 +25,8 @@ from windowpane.sql.parse.statements import (
     Update,
 )
 from windowpane.sql.session import Session
+
+_NAP = 0.1  # seconds
 
 
 def explain_script(session: Session, text: str) -> Iterator[str]:
@@ -80,10 +82,10 @@ def keep_flushing(session: Session, seconds: float, failed: Callable[[Windowpane
         seconds: between the end of a flush and the next.
         failed: takes the error of a flush that failed, for instance since a server is down; the next one tries again.
     """
-    is_ending = threading.Event()
-    held = {number: signal.signal(number, lambda *_: is_ending.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    arrived: list[int] = []  # an Event would wait for itself where a signal arrives inside its wait
+    held = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        while not is_ending.wait(seconds):
+        while not _is_there(arrived, seconds):
             try:
                 session.run("FLUSH")
             except WindowpaneError as error:
@@ -91,3 +93,11 @@ def keep_flushing(session: Session, seconds: float, failed: Callable[[Windowpane
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
+
+
+def _is_there(arrived: list[int], seconds: float) -> bool:
+    """Whether a signal arrives before so much time has passed; ``sleep`` goes on behind it, so naps are short."""
+    deadline = time.monotonic() + seconds
+    while not arrived and (left := deadline - time.monotonic()) > 0:
+        time.sleep(min(left, _NAP))
+    return bool(arrived)
