@@ -24,7 +24,8 @@ def printed(session: Session, block: str) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if sql_blocks(page)], ids=lambda page: page.stem)
-def test_the_sql_of_a_page_runs_and_gives_what_it_says(page: Path) -> None:
+def test_the_sql_of_a_page_runs_and_gives_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with Session(":memory:") as session:
         for block, expected in sql_blocks(page):
             got = printed(session, block)
